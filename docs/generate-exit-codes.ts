@@ -1,9 +1,9 @@
 /** docs/exit-codes.md from the table of exit codes and the error codes. */
 import { ERROR_KINDS } from '../shared/domain/errors.ts';
-import { EXIT, EXIT_FACTS, type ExitFacts } from '../shared/domain/exit-codes.ts';
+import { EXIT, EXIT_MEANINGS, type ExitMeaning } from '../shared/domain/exit-codes.ts';
 
 export function exitCodesPage(): string {
-  const facts = Object.entries(EXIT_FACTS) as [keyof typeof EXIT, ExitFacts][];
+  const facts = Object.entries(EXIT_MEANINGS) as [keyof typeof EXIT, ExitMeaning][];
   return [
     '# Exit codes',
     '',

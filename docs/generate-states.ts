@@ -1,5 +1,5 @@
 /** docs/states.md from the state tables of shared/domain. */
-import { CHUNK_FACTS, CHUNK_STATES, INSTANCE_PHASE_FACTS, type LastLimit, type PhaseFacts, RUN_PHASE_FACTS } from '../shared/domain/phases.ts';
+import { CHUNK_FACTS, CHUNK_STATES, INSTANCE_PHASE_FACTS, type LastLimit, type PhaseRule, RUN_PHASE_FACTS } from '../shared/domain/phases.ts';
 import { limitsFor, type RunLimits } from '../shared/domain/limits.ts';
 import { formatDuration } from '../shared/domain/quantity.ts';
 import { INSTANCE_PHASES, RUN_PHASES, canMoveInstance, canMoveRun } from '../shared/domain/states.ts';
@@ -58,7 +58,7 @@ export function statesPage(): string {
 function section<P extends string>(
   title: string,
   all: readonly P[],
-  facts: Record<P, PhaseFacts>,
+  facts: Record<P, PhaseRule>,
   movesOf: (from: P) => readonly P[],
 ): string[] {
   return [
@@ -78,7 +78,7 @@ function section<P extends string>(
   ];
 }
 
-function row(phase: string, { meaning, ends, last }: PhaseFacts, moves: readonly string[]): string {
+function row(phase: string, { meaning, ends, last }: PhaseRule, moves: readonly string[]): string {
   const to = moves.length > 0 ? moves.map((m) => `\`${m}\``).join(', ') : '-';
   return `| \`${phase}\` | ${meaning} | ${to} | ${ends || 'an end'} | ${last === null ? '-' : LAST[last]} |`;
 }

@@ -16,7 +16,7 @@ import { Regions } from './region.ts';
 import { BucketStore } from './s3/bucket-store.ts';
 import { MultipartUploads } from './s3/multipart-uploads.ts';
 import { startEndpoint } from './server/endpoint.ts';
-import type { StandInPlace } from './flags.ts';
+import type { StandInFor } from './flags.ts';
 import { createServer } from 'node:net';
 import { AppError } from '../shared/domain/errors.ts';
 import { openForeignEc2 } from './stand-in/foreign-ec2.ts';
@@ -28,7 +28,7 @@ export interface SandboxOptions {
   region: string;
   allowedBundles: ReadonlySet<string>;
   /** Null: its instances are launched here. */
-  standInFor: StandInPlace | null;
+  standInFor: StandInFor | null;
   controlToken: string;
   /** Environment of every instance: the search path, and what its image would provide. */
   environment: Record<string, string>;

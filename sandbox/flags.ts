@@ -12,11 +12,11 @@ export interface SandboxFlags {
   controlToken: string | null;
   endsAtMs: number | null;
   /** Null: EC2 is the sandbox's own. */
-  standInFor: StandInPlace | null;
+  standInFor: StandInFor | null;
 }
 
 /** The run, at another endpoint on this machine, whose instances are booted here. */
-export interface StandInPlace {
+export interface StandInFor {
   endpoint: string;
   runId: string;
 }
@@ -46,7 +46,7 @@ export function readFlags(args: readonly string[]): SandboxFlags {
   };
 }
 
-function readStandIn(endpoint: string | undefined, runId: string | undefined): StandInPlace | null {
+function readStandIn(endpoint: string | undefined, runId: string | undefined): StandInFor | null {
   if (endpoint === undefined && runId === undefined) return null;
   if (endpoint === undefined || runId === undefined)
     throw usage('--stand-in-for URL and --run RUN must be given together: the instances of that run are booted here');

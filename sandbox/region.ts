@@ -12,7 +12,7 @@ import { RequestLimits } from './ec2/request-limits.ts';
 import { TagStore } from './ec2/tag-store.ts';
 import { TokenLedger } from './ec2/token-ledger.ts';
 import { createElbActions } from './elb/actions.ts';
-import { httpProbe } from './elb/health-check.ts';
+import { httpHealthCheck } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
 import type { FaultBook } from './faults.ts';
 import { identityOf } from './instance-role.ts';
@@ -91,7 +91,7 @@ export class Region {
         catalogue,
         registry: this.#registry,
         addresses: new AddressPool(network, BALANCER_ADDRESSES.first, BALANCER_ADDRESSES.count),
-        probe: httpProbe,
+        healthCheck: httpHealthCheck,
         findInstance: (id) => findKnown(id, ec2),
       }),
     };

@@ -21,7 +21,7 @@ import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
 import { asText, type StepContext, toUrl } from './processors.ts';
 import { fitValues, rowBytes } from './values.ts';
-import { isUnread } from '../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous } from '../../shared/domain/ambiguous-number.ts';
 
 export type { PageKind } from './page-plan.ts';
 
@@ -216,7 +216,7 @@ class PageRun {
     for (const source of chains.keys()) {
       const found = read(source);
       const isFinal = !found.isDefault && yields(found.value);
-      if (isFinal || (best === NOTHING && (found.isDefault || hasUnread(found.value)))) {
+      if (isFinal || (best === NOTHING && (found.isDefault || hasAmbiguous(found.value)))) {
         best = found;
         if (!found.isDefault) sources.set(field.name, source);
       }
@@ -247,10 +247,11 @@ class PageRun {
 /** False for white space and undecided numbers: another source may have more. */
 function yields(value: FieldValue): boolean {
   if (Array.isArray(value)) return value.some(yields);
-  return value !== null && !isUnread(value) && (typeof value !== 'string' || value.trim() !== '');
+  return value !== null && !isAmbiguous(value) && (typeof value !== 'string' || value.trim() !== '');
 }
 
-const hasUnread = (value: FieldValue): boolean => (Array.isArray(value) ? value.some(isUnread) : isUnread(value));
+const hasAmbiguous = (value: FieldValue): boolean =>
+  Array.isArray(value) ? value.some(isAmbiguous) : isAmbiguous(value);
 
 /** For an ambiguous number its text: it is the same on every page that shows it. */
 function keyOf(value: FieldValue): string | null {

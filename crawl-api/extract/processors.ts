@@ -4,13 +4,13 @@
  *
  * trim: runs of white space (line ends, no-break and ideographic spaces too) become one space; leading and trailing
  * ones are removed.
- * number, price, currency: see numbers/. An ambiguous number stays unread; text steps use its text.
+ * number, price, currency: see numbers/. An ambiguous number stays ambiguous; text steps use its text.
  * boolean and url: below; date: see date-format.ts.
  * integer: the number, if it is a whole one that fits 53 bits; of two readings the only whole one.
  */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { ChainValue, Processor } from '../../shared/domain/mapping.ts';
-import { isUnread, readingsOf } from '../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous, readingsOf } from '../../shared/domain/ambiguous-number.ts';
 import { readCurrency, readNumber } from './numbers/read-number.ts';
 import type { PageBudget } from './page-limits.ts';
 import { BrokenText } from './text-breaks.ts';
@@ -49,7 +49,7 @@ export function processValues(
     case 'currency':
       return mapValues(values, (value) => readCurrency(asText(value), step.currency ?? null));
     case 'boolean':
-      return mapValues(values, (value) => (isUnread(value) ? null : toBoolean(value)));
+      return mapValues(values, (value) => (isAmbiguous(value) ? null : toBoolean(value)));
     case 'replace':
       return values.map((value) => replaceAll(asText(value), step.find, step.with, maxChars));
     case 'split':
@@ -98,9 +98,9 @@ function trimLink(text: string): string {
   return link.slice(start, end).trim();
 }
 
-/** The value as text: for an unread number the page's text. */
+/** The value as text: for an ambiguous number the page's text. */
 export function asText(value: ChainValue): string {
-  return isUnread(value) ? value.text : String(value);
+  return isAmbiguous(value) ? value.text : String(value);
 }
 
 type NumberStep = Extract<Processor, { type: 'number' | 'integer' | 'price' }>;
@@ -108,7 +108,7 @@ type NumberStep = Extract<Processor, { type: 'number' | 'integer' | 'price' }>;
 function toNumber(value: ChainValue, step: NumberStep, { isMachine, marks }: StepContext): ChainValue | null {
   if (typeof value === 'boolean') return null;
   if (typeof value === 'number') return Number.isFinite(value) ? value : null;
-  if (isUnread(value)) return value;
+  if (isAmbiguous(value)) return value;
   const price = step.type === 'price' ? { currency: step.currency ?? null } : null;
   const reading = readNumber(value, { decimal: step.decimal ?? null, isMachine, price });
   if (reading.mark !== null) marks.add(reading.mark);
@@ -117,7 +117,7 @@ function toNumber(value: ChainValue, step: NumberStep, { isMachine, marks }: Ste
 
 /** Only 1250 is a whole reading of `1.250`, so that is the integer. */
 function toInteger(value: ChainValue | null): ChainValue | null {
-  if (value === null || !isUnread(value)) return Number.isSafeInteger(value) ? value : null;
+  if (value === null || !isAmbiguous(value)) return Number.isSafeInteger(value) ? value : null;
   if (readingsOf(value).length === 0) return value;
   const whole = readingsOf(value).filter((reading) => Number.isSafeInteger(reading));
   return whole.length === 2 ? value : (whole[0] ?? null);

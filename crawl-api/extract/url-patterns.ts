@@ -27,9 +27,9 @@ const WORD = /[A-Za-z0-9]+/g;
 const MAX_WORD_CHARS = 40;
 
 /** By a word that a URL has, or that one of its words begins or ends with. */
-type Place = 'whole' | 'begins' | 'ends';
+type Anchor = 'whole' | 'begins' | 'ends';
 interface Key {
-  place: Place;
+  place: Anchor;
   word: string;
 }
 

@@ -1,6 +1,6 @@
 /** Limits on crawled values, and fitting them to their columns. */
 import type { ChainValue, FieldType, FieldValue, Row } from '../../shared/domain/mapping.ts';
-import { isUnread } from '../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous } from '../../shared/domain/ambiguous-number.ts';
 
 /** Maximum UTF-8 bytes of a value: what MySQL's TEXT holds. */
 export const MAX_VALUE_BYTES = 65_535;
@@ -32,7 +32,7 @@ export function fitValues(values: readonly ChainValue[], type: FieldType): Field
 }
 
 function fitValue(value: ChainValue, type: Exclude<FieldType, 'json'>): ChainValue | null {
-  if (isUnread(value)) return type === 'number' || type === 'integer' ? value : null;
+  if (isAmbiguous(value)) return type === 'number' || type === 'integer' ? value : null;
   switch (type) {
     case 'number':
       return typeof value === 'number' && Number.isFinite(value) ? value : null;
@@ -75,7 +75,7 @@ export function rowBytes(row: Row): number {
 
 function valueBytes(value: FieldValue): number {
   if (typeof value === 'string') return FIXED_BYTES + Buffer.byteLength(value);
-  if (isUnread(value)) return 4 * FIXED_BYTES + Buffer.byteLength(value.text);
+  if (isAmbiguous(value)) return 4 * FIXED_BYTES + Buffer.byteLength(value.text);
   if (!Array.isArray(value)) return FIXED_BYTES;
   let bytes = FIXED_BYTES;
   for (const one of value) bytes += valueBytes(one);

@@ -6,7 +6,7 @@ import type { ChainValue, FieldValue, Row } from '../../shared/domain/mapping.ts
 import { type ProductUrl, templatesOf } from '../../shared/domain/domains.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
-import { isUnread, readingsOf } from '../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous, readingsOf } from '../../shared/domain/ambiguous-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
 import { accused, type Judgement, unremarkable } from '../politeness/judgement.ts';
 import type { JudgedFetch } from './pages.ts';
@@ -149,5 +149,5 @@ function hasValue(actual: FieldValue, expected: unknown): boolean {
 /** The texts that a value may equal: both readings of an ambiguous number. */
 function spellings(value: ChainValue | null): string[] {
   if (value === null) return [];
-  return isUnread(value) ? [value.text, ...readingsOf(value).map(String)] : [String(value)];
+  return isAmbiguous(value) ? [value.text, ...readingsOf(value).map(String)] : [String(value)];
 }

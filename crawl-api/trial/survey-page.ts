@@ -1,7 +1,7 @@
 /** What a page shows a person, for `init`: the heading that names it and the price beside it, by selectors for both. */
 import { Element } from '../extract/dom/queries.ts';
 import { ASIDE_NAMES } from '../../shared/domain/aside-names.ts';
-import { isUnread } from '../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous } from '../../shared/domain/ambiguous-number.ts';
 import { descendants, isWithin, lastInside, orderOf, textOf, TreeBuilder, type TreeNode } from '../extract/dom/tree.ts';
 import { HtmlParser } from '../extract/markup/html-parser.ts';
 import { readCurrency, readNumber } from '../extract/numbers/read-number.ts';
@@ -148,7 +148,7 @@ function priceOf(element: Element, budget: PageBudget): Price | null {
   const isNamed = PRICE_NAMES.test(namesOf(element));
   if (!isNamed && readCurrency(text, null) === null) return null;
   const { value } = readNumber(text, { decimal: null, isMachine: false, price: { currency: null } });
-  const amount = isUnread(value) ? value.point : value;
+  const amount = isAmbiguous(value) ? value.point : value;
   return amount === null || amount <= 0 || isAside(element) ? null : { element, amount, isNamed };
 }
 

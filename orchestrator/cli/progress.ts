@@ -15,7 +15,7 @@ import { type Paint, painter, type Tone } from './paint.ts';
 import { writeText } from './terminal.ts';
 
 /** The inputs of a progress display: all of them are in the database. */
-export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>;
+export type ShownWorld = Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>;
 
 interface Segment {
   text: string;
@@ -23,7 +23,7 @@ interface Segment {
 }
 
 /** What is worth knowing beside the phase and the bar, the most important first. */
-function segmentsOf(world: ProgressFacts): Segment[] {
+function segmentsOf(world: ShownWorld): Segment[] {
   const { run, nowMs, fleet, robots } = world;
   const live = liveCounts(run, fleet.all, nowMs);
   const leftMs = run.deadlineAtMs - nowMs;
@@ -57,7 +57,7 @@ function segmentsOf(world: ProgressFacts): Segment[] {
   return segments.filter((segment) => segment !== null);
 }
 
-function costSegment({ run, fleet, nowMs }: ProgressFacts, stored: number): Segment {
+function costSegment({ run, fleet, nowMs }: ShownWorld, stored: number): Segment {
   const soFar = costOfRun(run, fleet.all, stored, nowMs).actual.total;
   const { maxCost } = run.settings.run;
   const cap = maxCost === null ? '' : ` of ${dollars(maxCost)}`;
@@ -65,7 +65,7 @@ function costSegment({ run, fleet, nowMs }: ProgressFacts, stored: number): Segm
 }
 
 /** Everything in one line, for a log. */
-export function renderProgress(world: ProgressFacts): string {
+export function renderProgress(world: ShownWorld): string {
   const { run, fleet, nowMs } = world;
   const { done } = liveCounts(run, fleet.all, nowMs);
   const parts = segmentsOf(world).map(({ text }) => text);
@@ -93,7 +93,7 @@ const LONGEST_BAR = 40;
 const MAX_REASONS = 3;
 
 /** The block for a terminal: bar, figures, and a line for each instance, the worst first. No line is wider than it. */
-export function renderScreen(world: ProgressFacts, screen: Screen): string {
+export function renderScreen(world: ShownWorld, screen: Screen): string {
   const { run, fleet, nowMs } = world;
   const { done } = liveCounts(run, fleet.all, nowMs);
   const figures = [...bar(run.phase, done, run.planned, screen), ...wrap(segmentsOf(world), screen)];
@@ -109,7 +109,7 @@ export function renderScreen(world: ProgressFacts, screen: Screen): string {
 }
 
 /** Why products have no row, and what to do. */
-function reasonLines({ run, fleet }: ProgressFacts, { columns, paint }: Screen): string[] {
+function reasonLines({ run, fleet }: ShownWorld, { columns, paint }: Screen): string[] {
   return reasonsOf(run, fleet.all)
     .slice(0, MAX_REASONS)
     .map((row) => {
@@ -171,7 +171,7 @@ function instanceLine(record: InstanceRecord, { columns, paint }: Screen): strin
 }
 
 export interface ProgressPrinter {
-  show(world: ProgressFacts): void;
+  show(world: ShownWorld): void;
   /** Writes something above the block. */
   above(write: () => void): void;
   end(): void;

@@ -26,7 +26,7 @@ interface PageFeature {
   runDaemon?(options: DaemonOptions, output: Output): Promise<ExitCode>;
 }
 
-export interface DaemonOptions extends ConfigPlace {
+export interface DaemonOptions extends ConfigSource {
   /** The program that this process runs. */
   launcher: string;
   /** For the processes that the daemon starts. */
@@ -40,7 +40,7 @@ export interface DaemonOptions extends ConfigPlace {
 export type Features = readonly Feature[];
 
 /** Where a command reads its configuration, and the features that this program has. */
-export interface ConfigPlace {
+export interface ConfigSource {
   configPath: string;
   environment: Environment;
   features: Features;

@@ -13,7 +13,7 @@ import { ProcessState } from './model/process-state.ts';
 import type { World } from './model/world.ts';
 import { RobotsCache, type RobotsCacheOptions } from './observe/robots-cache.ts';
 import { Dispatcher } from './act/shares/dispatch.ts';
-import { setStallCause, stallFacts } from './model/stall-causes.ts';
+import { setStallCause, stallKind } from './model/stall-causes.ts';
 
 /** RunInstances calls that AWS accepts at once, and then per second; each region counts its own. */
 const LAUNCH_BURST = 5;
@@ -100,7 +100,7 @@ export function bucketWatcher(core: Pick<Core, 'processState' | 'clock' | 'alarm
     const text =
       detail === null
         ? 'the bucket can be used again; instances upload the results they have kept'
-        : `the bucket cannot be used, so results stay on the instances: ${detail}. ${stallFacts('lost-bucket').remedy}`;
+        : `the bucket cannot be used, so results stay on the instances: ${detail}. ${stallKind('lost-bucket').remedy}`;
     // An alarm that cannot be stored is in the log.
     core.alarm(text).catch(() => undefined);
   };

@@ -53,7 +53,7 @@ export interface Machine {
    * `freeze` and `thaw` pause and continue its program; `kill` kills it, and it is restarted; `crash` kills it
    * permanently while the machine seems to run, as after a kernel panic. False when no program is running.
    */
-  befall(event: MachineEvent): boolean;
+  inject(event: MachineEvent): boolean;
   /** True once its user data has started the SSM agent. */
   readonly hasAgent: boolean;
   /** Runs the script by a shell in the machine's folder, with the environment of its program. */

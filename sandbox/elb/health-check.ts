@@ -24,7 +24,7 @@ export function healthCheckIntervalMs(settings: HealthCheckSettings): number {
   return Math.max(MIN_INTERVAL_MS, (settings.intervalS * 1_000) / SPEED_FACTOR);
 }
 
-interface ProbeRequest {
+interface HealthCheckRequest {
   instanceId: string;
   address: string;
   port: number;
@@ -35,9 +35,9 @@ interface ProbeRequest {
 }
 
 /** Null for a pass, otherwise AWS's reason code and text. Never throws. */
-export type Probe = (request: ProbeRequest) => Promise<{ code: string; text: string } | null>;
+export type HealthCheck = (request: HealthCheckRequest) => Promise<{ code: string; text: string } | null>;
 
-export const httpProbe: Probe = ({ address, port, from, settings, signal }) =>
+export const httpHealthCheck: HealthCheck = ({ address, port, from, settings, signal }) =>
   new Promise((resolve) => {
     const call = request({
       host: address,

@@ -7,7 +7,7 @@ import type { FaultBook } from '../faults.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import type { AddressPool } from '../network.ts';
 import type { Params } from '../query-protocol.ts';
-import type { Probe } from './health-check.ts';
+import type { HealthCheck } from './health-check.ts';
 import type { Listener, LoadBalancer } from './load-balancer.ts';
 import type { TargetGroup, TargetInstance } from './target-group.ts';
 
@@ -19,7 +19,7 @@ export interface ElbContext {
   registry: ElbRegistry;
   /** Addresses for load balancers. */
   addresses: AddressPool;
-  probe: Probe;
+  healthCheck: HealthCheck;
   findInstance: (id: string) => TargetInstance | null;
 }
 

@@ -3,7 +3,7 @@ import { AwsError } from '../aws-error.ts';
 import { newArnId } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
-import type { HealthCheckSettings, Probe } from './health-check.ts';
+import type { HealthCheckSettings, HealthCheck } from './health-check.ts';
 import { readName } from './load-balancer-actions.ts';
 import { chooseNamed, elbArn, type ElbContext, pageOf } from './registry.ts';
 import { renderAttributes, renderTargetGroup, renderTargetHealth } from './render.ts';
@@ -28,11 +28,11 @@ export function createTargetGroup(params: Params, context: ElbContext): XmlNode 
     return { TargetGroups: { member: renderTargetGroup(existing) } };
   }
   const arn = elbArn(catalogue.region, `targetgroup/${name}/${newArnId()}`);
-  const probe: Probe = async (request) =>
+  const healthCheck: HealthCheck = async (request) =>
     faults.take('failed-check', (rule) => (rule.instance ?? request.instanceId) === request.instanceId)
       ? { code: 'Target.FailedHealthChecks', text: 'Health checks failed' }
-      : context.probe(request);
-  const group = new TargetGroup({ arn, name, ...wanted }, { clock, probe, findInstance });
+      : context.healthCheck(request);
+  const group = new TargetGroup({ arn, name, ...wanted }, { clock, healthCheck, findInstance });
   registry.targetGroups.set(arn, group);
   putTags(registry, arn, tags);
   return { TargetGroups: { member: renderTargetGroup(group) } };

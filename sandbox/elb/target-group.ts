@@ -6,7 +6,7 @@
  * `unused` is not a separate state but is shown while the instance or the group is not in service.
  */
 import type { Clock } from '../../shared/ports/clock.ts';
-import { healthCheckIntervalMs, type HealthCheckSettings, type Probe } from './health-check.ts';
+import { healthCheckIntervalMs, type HealthCheckSettings, type HealthCheck } from './health-check.ts';
 
 /** A load balancer's view of an instance. */
 export interface TargetInstance {
@@ -53,7 +53,7 @@ export interface TargetGroupAbout {
 
 export interface TargetGroupOptions {
   clock: Clock;
-  probe: Probe;
+  healthCheck: HealthCheck;
   findInstance: (id: string) => TargetInstance | null;
 }
 
@@ -156,7 +156,7 @@ export class TargetGroup {
   }
 
   async #keepChecking(target: Target): Promise<void> {
-    const { clock, probe, findInstance } = this.#options;
+    const { clock, healthCheck, findInstance } = this.#options;
     const { signal } = target.leaving;
     while (!signal.aborted) {
       const instance = findInstance(target.id);
@@ -170,7 +170,14 @@ export class TargetGroup {
         const port = settings.port === 'traffic-port' ? target.port : Number(settings.port);
         if (target.reason === REGISTERING) target.reason = INITIAL;
         const { address } = instance;
-        const failure = await probe({ instanceId: target.id, address, port, from: this.use.address, settings, signal });
+        const failure = await healthCheck({
+          instanceId: target.id,
+          address,
+          port,
+          from: this.use.address,
+          settings,
+          signal,
+        });
         if (!signal.aborted) note(target, failure, settings);
       }
       await clock.sleep(healthCheckIntervalMs(this.about.healthCheck), signal);

@@ -107,8 +107,8 @@ export class ProcessMachine implements Machine {
   }
 
   /** False when no program is running. Nothing is printed on the console: on EC2 it would not be visible either. */
-  befall(event: MachineEvent): boolean {
-    return this.#service?.befall(event) ?? false;
+  inject(event: MachineEvent): boolean {
+    return this.#service?.inject(event) ?? false;
   }
 
   async #live(fault: ReturnType<FaultBook['takeForBoot']>, power: AbortSignal): Promise<void> {

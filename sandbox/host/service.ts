@@ -52,7 +52,7 @@ export class Service {
   }
 
   /** Signals the program and its children; after a crash it is not restarted. False when it is not running. */
-  befall(event: MachineEvent): boolean {
+  inject(event: MachineEvent): boolean {
     if (!this.#child?.pid) return false;
     if (event === 'crash') this.#stopping.abort();
     signalGroup(this.#child.pid, SIGNAL_OF[event]);

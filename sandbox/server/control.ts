@@ -140,7 +140,7 @@ function commandInstance(id: string, body: unknown, { regions }: Control): { id:
   else if (command === 'retire') fleet.retire(instance);
   else if (command === 'terminate') fleet.terminate(instance, 'Server.InternalError');
   else if (command === 'protect' || command === 'unprotect') instance.isProtected = command === 'protect';
-  else if (!instance.machine?.befall(command))
+  else if (!instance.machine?.inject(command))
     throw new AwsError('IncorrectState', `No program is running on ${id}: nothing to ${command}`, 409);
   return { id, state: instance.state };
 }

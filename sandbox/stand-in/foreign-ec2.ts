@@ -1,6 +1,6 @@
 /** EC2 at another endpoint: the five calls that the host needs to boot its instances. */
 import type * as Ec2Sdk from '@aws-sdk/client-ec2';
-import { atPlace } from '../../shared/adapters/aws-endpoint.ts';
+import { clientSettings } from '../../shared/adapters/aws-endpoint.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { type InstanceState, STATE_CODES } from '../ec2/instance.ts';
 
@@ -28,7 +28,7 @@ export interface ForeignEc2 {
   close(): void;
 }
 
-export interface ForeignPlace {
+export interface ForeignRun {
   endpoint: string;
   region: string;
   /** Value of the tag crawlfleet:run. */
@@ -45,10 +45,10 @@ const TIMEOUT_MS = 10_000;
 const MAX_PAGES = 20;
 
 /** Loads the SDK; makes no call yet. */
-export async function openForeignEc2({ endpoint, region, runId }: ForeignPlace): Promise<ForeignEc2> {
+export async function openForeignEc2({ endpoint, region, runId }: ForeignRun): Promise<ForeignEc2> {
   const sdk = await import('@aws-sdk/client-ec2');
   const client = new sdk.EC2Client({
-    ...atPlace({ endpoint, region }),
+    ...clientSettings({ endpoint, region }),
     credentials: CREDENTIALS,
     maxAttempts: 2,
     requestHandler: { connectionTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, throwOnRequestTimeout: true },

@@ -1,6 +1,6 @@
 /** Where the SDK's clients send their calls: the part of their settings that all of them share. */
 
-export interface AwsPlace {
+export interface AwsEndpoint {
   region: string;
   /** Null for AWS itself; otherwise the base URL that every call goes to. */
   endpoint: string | null;
@@ -11,7 +11,7 @@ export interface AwsPlace {
  * not send a dry run elsewhere, and the SDK refuses an endpoint where AWS_USE_FIPS_ENDPOINT or AWS_USE_DUALSTACK_ENDPOINT
  * asks for another.
  */
-export const atPlace = ({ region, endpoint }: AwsPlace) => ({
+export const clientSettings = ({ region, endpoint }: AwsEndpoint) => ({
   region,
   // The other one, sigv4a, needs a package that we do not ship.
   authSchemePreference: ['sigv4'],

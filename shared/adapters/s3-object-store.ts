@@ -19,12 +19,12 @@ import {
   type ObjectStore,
   objectTooLarge,
 } from '../ports/object-store.ts';
-import { type AwsPlace, atPlace } from './aws-endpoint.ts';
+import { type AwsEndpoint, clientSettings } from './aws-endpoint.ts';
 import { behindProxy, type ProxySettings } from './proxy.ts';
 import { systemClock } from './system-clock.ts';
 
 /** An endpoint other than AWS is addressed path-style. */
-export interface S3Options extends AwsPlace {
+export interface S3Options extends AwsEndpoint {
   bucket: string;
   /** Encryption of what is put: `AES256`, `aws:kms` or the ARN of a KMS key; left out: the bucket's default. */
   sse?: string;
@@ -55,7 +55,7 @@ const LONGEST_PRESIGN_S = 7 * 24 * 3_600;
 export class S3ObjectStore implements ObjectStore {
   readonly #client: S3Client;
   readonly #bucket: string;
-  readonly #place: AwsPlace;
+  readonly #place: AwsEndpoint;
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #encryption: ReturnType<typeof encryptionOf>;
 
@@ -65,7 +65,7 @@ export class S3ObjectStore implements ObjectStore {
     this.#encryption = encryptionOf(options.sse);
     this.#clock = options.clock ?? systemClock;
     this.#client = new S3Client({
-      ...atPlace(options),
+      ...clientSettings(options),
       forcePathStyle: options.endpoint !== null,
       ...(options.credentials ? { credentials: options.credentials } : {}),
       // A presigned URL must not demand a checksum header that curl does not send.

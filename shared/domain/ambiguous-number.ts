@@ -2,10 +2,10 @@
 import type { DecimalMark } from './currencies.ts';
 
 /** Maximum characters of the text that are kept. */
-export const MAX_UNREAD_CHARS = 80;
+export const MAX_AMBIGUOUS_CHARS = 80;
 
 /** An ambiguous number. Both readings null: no decimal mark would resolve it. */
-export interface UnreadNumber {
+export interface AmbiguousNumber {
   /** The text on the page. */
   text: string;
   /** With the point as decimal mark. */
@@ -14,25 +14,25 @@ export interface UnreadNumber {
   comma: number | null;
 }
 
-export function isUnread(value: unknown): value is UnreadNumber {
+export function isAmbiguous(value: unknown): value is AmbiguousNumber {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The non-null readings. */
-export function readingsOf({ point, comma }: UnreadNumber): number[] {
+export function readingsOf({ point, comma }: AmbiguousNumber): number[] {
   return [point, comma].filter((reading) => reading !== null);
 }
 
 /** The reading under this decimal mark; null where there is none, or where the mark is undecided. */
-export function readAs(unread: UnreadNumber, mark: DecimalMark | null): number | null {
-  return mark === null ? null : mark === '.' ? unread.point : unread.comma;
+export function readAs(ambiguous: AmbiguousNumber, mark: DecimalMark | null): number | null {
+  return mark === null ? null : mark === '.' ? ambiguous.point : ambiguous.comma;
 }
 
 /** Per decimal mark, how many products have a value in the field's column that shows it unambiguously. */
 export type MarkCounts = Record<DecimalMark, number>;
 
 /** What else is known of a run's column. */
-export interface ColumnFacts {
+export interface ColumnCounts {
   /** Products of the run, and how many of them have a number in this column. */
   products: number;
   numbers: number;
@@ -50,7 +50,7 @@ export const SMALL_RUN = 20;
  * The decimal mark of a column: the one shown by enough of its numbers, while none shows the other. In a small run that
  * of the last one; without one, all that is shown.
  */
-export function decideMark(shown: MarkCounts, facts?: ColumnFacts): DecimalMark | null {
+export function decideMark(shown: MarkCounts, facts?: ColumnCounts): DecimalMark | null {
   const only = onlyShown(shown);
   const { products = SMALL_RUN, numbers = 0, last = null } = facts ?? {};
   if (products >= SMALL_RUN)

@@ -19,7 +19,7 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-export interface ExitFacts {
+export interface ExitMeaning {
   /** What happened, for the middle of a sentence. */
   words: string;
   meaning: string;
@@ -32,7 +32,7 @@ export interface ExitFacts {
  * In order of precedence: where several causes apply, the first determines the code. docs/exit-codes.md is generated
  * from this.
  */
-export const EXIT_FACTS = {
+export const EXIT_MEANINGS = {
   usage: {
     words: 'wrong usage',
     meaning: 'The command line is wrong, or names a run that does not exist or is not in the required state.',
@@ -128,10 +128,10 @@ export const EXIT_FACTS = {
     retry: '-',
     todo: '',
   },
-} as const satisfies Record<keyof typeof EXIT, ExitFacts>;
+} as const satisfies Record<keyof typeof EXIT, ExitMeaning>;
 
 const WORDS = new Map<number, string>(
-  (Object.keys(EXIT) as (keyof typeof EXIT)[]).map((name) => [EXIT[name], EXIT_FACTS[name].words]),
+  (Object.keys(EXIT) as (keyof typeof EXIT)[]).map((name) => [EXIT[name], EXIT_MEANINGS[name].words]),
 );
 
 /** The exit code in a few words. */
@@ -140,5 +140,5 @@ export const exitWords = (exitCode: ExitCode): string => WORDS.get(exitCode)!;
 /** What to do about an exit code; `runId` null: no run is there yet. */
 export function hintOf(exitCode: ExitCode, runId: string | null): string {
   const cause = (Object.keys(EXIT) as (keyof typeof EXIT)[]).find((name) => EXIT[name] === exitCode);
-  return EXIT_FACTS[cause ?? 'internal'].todo.replaceAll('`', '').replaceAll('RUN', runId ?? 'RUN');
+  return EXIT_MEANINGS[cause ?? 'internal'].todo.replaceAll('`', '').replaceAll('RUN', runId ?? 'RUN');
 }

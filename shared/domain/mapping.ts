@@ -14,7 +14,7 @@
  * is nothing, and so is a number that only the whole column decides; if all yield nothing, the first such number stays.
  */
 import type { DecimalMark } from './currencies.ts';
-import type { UnreadNumber } from './ambiguous-number.ts';
+import type { AmbiguousNumber } from './ambiguous-number.ts';
 
 /**
  * Number of the rules by which pages are read. Raise it with any change after which a page may give other values under the
@@ -167,7 +167,7 @@ export interface Column {
 
 export type Scalar = string | number | boolean;
 /** A value in a chain; a number may be one that only the whole column decides. */
-export type ChainValue = Scalar | UnreadNumber;
+export type ChainValue = Scalar | AmbiguousNumber;
 /** A page's value for a field; null where there is none. */
 export type FieldValue = ChainValue | null | ChainValue[];
 export type Row = Record<string, FieldValue>;
@@ -217,7 +217,7 @@ export function columnsOf(mapping: Mapping): Column[] {
   return [...columns.values()];
 }
 
-/** Whether the field parses numbers from text: they may be unread until the whole column is known. */
+/** Whether the field parses numbers from text: they may be ambiguous until the whole column is known. */
 export function readsNumbers({ steps }: Pick<Field, 'steps'>): boolean {
   return steps.some(({ type }) => type === 'number' || type === 'integer' || type === 'price');
 }

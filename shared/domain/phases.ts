@@ -11,14 +11,14 @@ import type { InstancePhase, RunPhase } from './states.ts';
  */
 export type LastLimit = 'boot' | 'power-off' | 'person' | null;
 
-export interface PhaseFacts {
+export interface PhaseRule {
   meaning: string;
   /** The limits that end it before the last one, each with its consequence. */
   ends: string;
   last: LastLimit;
 }
 
-export const RUN_PHASE_FACTS: Record<RunPhase, PhaseFacts> = {
+export const RUN_PHASE_FACTS: Record<RunPhase, PhaseRule> = {
   planned: {
     meaning: 'Stored, nothing launched yet.',
     ends: 'The first observation ends it. Without a main server nothing runs; the next `run` ends it when its deadline is past.',
@@ -67,7 +67,7 @@ export const RUN_PHASE_FACTS: Record<RunPhase, PhaseFacts> = {
   },
 };
 
-export const INSTANCE_PHASE_FACTS: Record<InstancePhase, PhaseFacts> = {
+export const INSTANCE_PHASE_FACTS: Record<InstancePhase, PhaseRule> = {
   claimed: {
     meaning: 'The launch request is stored; EC2 has not been called or has not answered yet.',
     ends: 'A refusal ends it (`launch-refused`, `pool-dry`). Without an answer the same request is sent up to 12 times (`launch-unanswered`). A throttled or quota-bound claim ends when its instance could no longer boot before the drain. 30 s after the deadline the main server stops waiting for an answer from EC2.',
@@ -121,7 +121,7 @@ export const INSTANCE_PHASE_FACTS: Record<InstancePhase, PhaseFacts> = {
 export const CHUNK_STATES = ['waiting', 'granted', 'closed'] as const;
 export type ChunkState = (typeof CHUNK_STATES)[number];
 
-export const CHUNK_FACTS: Record<ChunkState, PhaseFacts & { moves: readonly ChunkState[] }> = {
+export const CHUNK_FACTS: Record<ChunkState, PhaseRule & { moves: readonly ChunkState[] }> = {
   waiting: {
     meaning: 'It has no owner. It is offered through the load balancer, repeatedly.',
     ends: 'A grant, requested in a heartbeat, assigns it to one (slot, epoch). It is closed when the last of its products has a result, and at the end of the run, when the remaining products fail with the reason why no instance crawled them.',

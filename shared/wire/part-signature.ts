@@ -7,7 +7,7 @@ import type { EpochId } from '../domain/epoch-id.ts';
 import { ED25519, sha256Hex, type Signatures } from './signature.ts';
 
 /** The place for which a part is signed: in any other it proves nothing. */
-export interface PartPlace extends EpochId {
+export interface PartName extends EpochId {
   run: string;
   seq: number;
 }
@@ -21,14 +21,14 @@ const SIGNATURE_BYTES = 64;
 const FIELD_HEAD = Buffer.from([4 + SIGNATURE_BYTES, 0, 0x43, 0x46, SIGNATURE_BYTES, 0]);
 const FIELD_BYTES = FIELD_HEAD.length + SIGNATURE_BYTES;
 
-function signedText({ run, slot, epoch, seq }: PartPlace, unsigned: Uint8Array): Buffer {
+function signedText({ run, slot, epoch, seq }: PartName, unsigned: Uint8Array): Buffer {
   return Buffer.from(['crawlfleet-part-1', run, slot, epoch, seq, sha256Hex(unsigned)].join('\n'));
 }
 
 /** The same gzip with a signature in its header; the same bytes for the same part and key. Takes what Node's zlib writes. */
 export function signPart(
   unsigned: Uint8Array,
-  place: PartPlace,
+  place: PartName,
   privateKey: KeyObject,
   signatures: Pick<Signatures, 'signText'> = ED25519,
 ): Buffer {
@@ -41,7 +41,7 @@ export function signPart(
 /** True if the holder of the key has signed these bytes for this place; false for any other bytes, whatever they are. */
 export function isSignedPart(
   bytes: Uint8Array,
-  place: PartPlace,
+  place: PartName,
   publicKey: KeyObject,
   signatures: Pick<Signatures, 'verifyText'> = ED25519,
 ): boolean {

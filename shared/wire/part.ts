@@ -5,7 +5,7 @@
 import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { type ChainValue, MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
-import { MAX_UNREAD_CHARS } from '../domain/ambiguous-number.ts';
+import { MAX_AMBIGUOUS_CHARS } from '../domain/ambiguous-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { foreignList, parseForeign } from './foreign-json.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
@@ -40,16 +40,16 @@ function isValue(given: unknown): boolean {
 }
 
 function isOne(given: unknown): boolean {
-  return isScalar(given) || isUnreadNumber(given);
+  return isScalar(given) || isAmbiguousNumber(given);
 }
 
 /** A number that the main server resolves once it knows the column. */
-function isUnreadNumber(given: unknown): boolean {
+function isAmbiguousNumber(given: unknown): boolean {
   if (typeof given !== 'object' || given === null) return false;
   const { text, point, comma, ...others } = given as Record<string, unknown>;
   return (
     typeof text === 'string' &&
-    text.length <= MAX_UNREAD_CHARS &&
+    text.length <= MAX_AMBIGUOUS_CHARS &&
     isReading(point) &&
     isReading(comma) &&
     Object.keys(others).length === 0

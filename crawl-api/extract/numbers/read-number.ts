@@ -1,9 +1,9 @@
 /**
  * The number in a text, by the rules in docs/mapping.md ("Numbers and prices"). Nothing is guessed: with two possible
- * readings the result is unread, and the main server decides by the whole column.
+ * readings the result is ambiguous, and the main server decides by the whole column.
  */
 import { type DecimalMark, isCurrencyCode } from '../../../shared/domain/currencies.ts';
-import { MAX_UNREAD_CHARS, type UnreadNumber } from '../../../shared/domain/ambiguous-number.ts';
+import { MAX_AMBIGUOUS_CHARS, type AmbiguousNumber } from '../../../shared/domain/ambiguous-number.ts';
 import { replaceBreaks } from '../text-breaks.ts';
 import { type Amount, findAmounts } from './find-amounts.ts';
 import { toPlainText } from './plain-text.ts';
@@ -19,7 +19,7 @@ export interface NumberOptions {
 
 export interface NumberReading {
   /** Null when there is no number. */
-  value: number | UnreadNumber | null;
+  value: number | AmbiguousNumber | null;
   /** The decimal mark that the text proves: evidence for the other values of its column. */
   mark: DecimalMark | null;
 }
@@ -39,19 +39,19 @@ export function readNumber(text: string, options: NumberOptions): NumberReading 
   const plain = toPlainText(text);
   const amount = choose(plain, options);
   if (amount === null) return NO_NUMBER;
-  const unread = (point: number | null, comma: number | null): NumberReading => ({
-    value: { text: replaceBreaks(text, ' ').trim().slice(0, MAX_UNREAD_CHARS).toWellFormed(), point, comma },
+  const ambiguous = (point: number | null, comma: number | null): NumberReading => ({
+    value: { text: replaceBreaks(text, ' ').trim().slice(0, MAX_AMBIGUOUS_CHARS).toWellFormed(), point, comma },
     mark: null,
   });
-  if (amount === 'several' || amount.isUnclear) return unread(null, null);
+  if (amount === 'several' || amount.isUnclear) return ambiguous(null, null);
   const signed = (value: number): number => (amount.isNegative && value !== 0 ? -value : value);
   switch (amount.reading.kind) {
     case 'sure':
       return { value: signed(amount.reading.value), mark: amount.reading.mark };
     case 'open':
-      return unread(signed(amount.reading.point), signed(amount.reading.comma));
+      return ambiguous(signed(amount.reading.point), signed(amount.reading.comma));
     case 'none':
-      return options.decimal === null ? NO_NUMBER : unread(null, null);
+      return options.decimal === null ? NO_NUMBER : ambiguous(null, null);
   }
 }
 

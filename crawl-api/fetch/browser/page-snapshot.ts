@@ -17,7 +17,7 @@ export type Sign = (
   required: boolean;
 };
 
-export interface ProbeOptions {
+export interface SnapshotOptions {
   /** The page is quiet while none of their values changes. */
   signs: readonly Sign[];
   /** False: the document must have been read to its end, with its deferred scripts. True: also everything it loads. */
@@ -28,13 +28,13 @@ export interface ProbeOptions {
   seen: number | null;
   /** True: the HTML is left out unless the page is ready. */
   onlyReady: boolean;
-  /** The probe answers within this time, unless the page keeps the processor busy. */
+  /** The snapshot answers within this time, unless the page keeps the processor busy. */
   waitMs: number;
   /** Maximum characters of a page that is returned. */
   maxChars: number;
 }
 
-export interface ProbeAnswer {
+export interface PageSnapshot {
   /** Everything that was waited for is there, and the page is quiet. */
   ready: boolean;
   /** Milliseconds since everything required was there; null when something is missing. */
@@ -226,7 +226,7 @@ const PROBE = `async (o) => {
 }`;
 
 /** Rejects when the document changes or is gone. Never settles while a script does not end. */
-export async function probePage(cdp: CDPSession, frameId: string, options: ProbeOptions): Promise<ProbeAnswer> {
+export async function takeSnapshot(cdp: CDPSession, frameId: string, options: SnapshotOptions): Promise<PageSnapshot> {
   const { executionContextId } = await cdp.send('Page.createIsolatedWorld', { frameId, worldName: 'probe' });
   const { result, exceptionDetails } = await cdp.send('Runtime.callFunctionOn', {
     functionDeclaration: PROBE,
@@ -236,5 +236,5 @@ export async function probePage(cdp: CDPSession, frameId: string, options: Probe
     returnByValue: true,
   });
   if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
-  return result.value as ProbeAnswer;
+  return result.value as PageSnapshot;
 }

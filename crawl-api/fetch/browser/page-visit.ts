@@ -10,7 +10,7 @@ import { readText } from '../text-reader.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
 import { judgeNavigation, mediaTypeOf, navigate, type Replies, type VisitOptions } from './navigate-page.ts';
 import { PageHabits } from './page-habits.ts';
-import { type ProbeAnswer, probePage } from './page-snapshot.ts';
+import { type PageSnapshot, takeSnapshot } from './page-snapshot.ts';
 import { failed, type Failure, replyOf } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
 import { withTimeout } from './with-timeout.ts';
@@ -26,7 +26,7 @@ const READING_MS = 300;
 /** Share of the time until the next request is due in which any page is watched for changes: it costs no time. */
 const FREE_SHARE = 2 / 3;
 const SHORTEST_WAIT_MS = 20;
-/** Time for an answer beyond the probe's own wait. */
+/** Time for an answer beyond the snapshot's own wait. */
 const ANSWER_MS = 2_000;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 2_000;
@@ -92,7 +92,7 @@ class Visit {
       if (leftMs <= 0) return last ?? this.#failed('timeout', `the page did not end within ${settings.timeoutMs} ms`);
       const hasMoved = documents.move !== null;
       const expected = this.#options.expect(this.#pageUrl);
-      const answer = await this.#probe(Math.min(waitMs, leftMs), expected);
+      const answer = await this.#snapshot(Math.min(waitMs, leftMs), expected);
       if (hasMoved) return this.#judgeMove(answer);
       if (answer === null) continue;
       const nowMs = clock.monotonic();
@@ -116,7 +116,7 @@ class Visit {
    * Waits until the values of a complete page no longer change. The result is the last reading; null when the page has
    * lost a required value again.
    */
-  async #settle(page: PageRead, first: ProbeAnswer, { expected, end }: SettleOptions): Promise<PageResult | null> {
+  async #settle(page: PageRead, first: PageSnapshot, { expected, end }: SettleOptions): Promise<PageResult | null> {
     const { clock, documents, turnMs, session, patienceMs = PATIENCE_MS } = this.#options;
     const { habits, fields } = expected;
     const firstMs = (this.#firstMs ??= clock.monotonic() - (first.presentForMs ?? 0));
@@ -139,7 +139,7 @@ class Visit {
       }
       if (documents.move !== null) return hasValues(page.extraction) ? page : this.#judgeMove(null);
       const isLast = readyMs >= latestMs;
-      const next = await this.#probe(Math.max(SHORTEST_WAIT_MS, readyMs - nowMs), expected, {
+      const next = await this.#snapshot(Math.max(SHORTEST_WAIT_MS, readyMs - nowMs), expected, {
         version: readVersion,
         isLast,
       });
@@ -163,7 +163,7 @@ class Visit {
     if (response.headers()[PROXY_ANSWER] !== undefined) return null;
     const status = response.status();
     if (status >= 400) {
-      const answer = await this.#probe(ERROR_PAGE_MS, NOTHING_EXPECTED);
+      const answer = await this.#snapshot(ERROR_PAGE_MS, NOTHING_EXPECTED);
       const reply = this.#reply(answer?.html ?? null);
       if (status === 404 || status === 410) return { kind: 'gone', reply };
       const wait = status === 429 || status === 503 ? (reply.headers['retry-after'] ?? '') : '';
@@ -177,7 +177,7 @@ class Visit {
   }
 
   /** The page wants to navigate away: with everything that is required it is a page, else a redirect. */
-  async #judgeMove(answer: ProbeAnswer | null): Promise<PageResult> {
+  async #judgeMove(answer: PageSnapshot | null): Promise<PageResult> {
     const shown = answer?.html ? this.#extract(answer) : null;
     if (shown?.kind === 'page' && shown.extraction.missing === null && hasValues(shown.extraction)) return shown;
     const source = (await this.#readSource()) ?? answer?.html ?? null;
@@ -203,7 +203,7 @@ class Visit {
     return this.#pageFrom(kind, readText(response.headers()['content-type'] ?? '', body));
   }
 
-  #extract(answer: ProbeAnswer): PageResult {
+  #extract(answer: PageSnapshot): PageResult {
     const { maxPageBytes } = this.#options.settings;
     if (answer.html === null)
       return this.#failed('too-large', `${answer.length} characters, ${maxPageBytes} are allowed`);
@@ -232,11 +232,11 @@ class Visit {
    * Null when the document has just changed. A page that keeps the processor busy does not answer at all.
    * @param after the version of the last reading: the HTML is left out unless the page is ready again, or `isLast`
    */
-  async #probe(
+  async #snapshot(
     waitMs: number,
     expected: Pick<Expected, 'signs' | 'required' | 'habits'>,
     after: { version: number; isLast: boolean } | null = null,
-  ): Promise<ProbeAnswer | null> {
+  ): Promise<PageSnapshot | null> {
     const { session, settings, clock } = this.#options;
     const options = {
       signs: expected.signs,
@@ -254,7 +254,7 @@ class Visit {
         clock,
         limitMs,
         'reading the page',
-        probePage(session.cdp, session.documents.mainFrame, options),
+        takeSnapshot(session.cdp, session.documents.mainFrame, options),
       );
     } catch (error) {
       if (session.dead.aborted) throw error;

@@ -7,13 +7,13 @@ import { NODE_VERSION } from '../../../userdata/node-release.ts';
 import { type Architecture, architectureOf } from '../../core/plan/instance-types.ts';
 import { openBucket } from '../../core/cloud-access/cloud-access.ts';
 import { type Config, type Environment, loadConfig } from '../../core/config/load-config.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import { PLATFORM_OF, bundleFor, putBundle } from '../../core/cloud-access/launch-template.ts';
 import { createOutput, type Output } from '../output.ts';
 import { fileOf, writeBytes } from '../output-file.ts';
 import { isLocal, regionOf } from '../../core/config/target.ts';
 
-export interface BundleCommandOptions extends ConfigPlace {
+export interface BundleCommandOptions extends ConfigSource {
   /** Omitted: every architecture in aws.instance_types. */
   architecture?: Architecture;
   upload?: boolean;

@@ -4,7 +4,7 @@ import type { GcReport } from '../../core/gc/gc.ts';
 import { createReaders } from '../../core/db/create-stores.ts';
 import { migrate } from '../../core/db/migrate.ts';
 import { collectGarbage, ACTION_WORDS } from '../../core/run/collect-garbage.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import { storesOf, withDatabase } from '../../core/lookup/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
@@ -15,7 +15,7 @@ import { confirmLoss } from '../confirm.ts';
 import { watchInterrupts } from '../interrupts.ts';
 
 /** Exit code 1 when something could not be ended, 4 when a wrong clock stopped gc from trying. */
-export async function gcCommand(options: ConfigPlace & { dryRun: boolean }, output: Output): Promise<ExitCode> {
+export async function gcCommand(options: ConfigSource & { dryRun: boolean }, output: Output): Promise<ExitCode> {
   const { dryRun, environment } = options;
   return withDatabase(options, output, async (database, config) => {
     await migrate(database);
@@ -50,7 +50,7 @@ function renderCloud(report: GcReport): string {
 }
 
 /** `olderThan`: a duration, instead of `retention`. */
-type PruneOptions = ConfigPlace & { olderThan?: string; yes: boolean };
+type PruneOptions = ConfigSource & { olderThan?: string; yes: boolean };
 
 export async function pruneCommand(options: PruneOptions, output: Output): Promise<ExitCode> {
   return withDatabase(options, output, async (database, config) => {

@@ -4,7 +4,7 @@ import type { Output } from '../output.ts';
 import { askCrawlApi } from '../../core/trial/ask-crawl-api.ts';
 import { type ExtractFlags, readTrialInput } from '../../core/trial/trial-input.ts';
 import { type FieldReport, reportTrial, type TrialReport } from '../../core/trial/trial-report.ts';
-import { isUnread, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
 import { plain, quote } from '../../../shared/domain/terminal-text.ts';
 
 export type { ExtractFlags } from '../../core/trial/trial-input.ts';
@@ -104,7 +104,7 @@ function describeValues(count: number, values: readonly unknown[]): string {
 
 /** A value as text; a number with two possible readings as a sentence. */
 function show(value: unknown, maxChars: number): string {
-  if (!isUnread(value)) return quote(value, maxChars);
+  if (!isAmbiguous(value)) return quote(value, maxChars);
   const readings = readingsOf(value);
   return readings.length === 0
     ? `${quote(value.text, maxChars)} (no clear number: stored empty)`

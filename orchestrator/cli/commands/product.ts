@@ -4,11 +4,11 @@ import { storesOf, withDatabase } from '../../core/lookup/find-run.ts';
 import { History, type ProductChange } from '../../core/db/history.ts';
 import type { Output } from '../output.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import { type AttemptDocument, type ProductNight, readProduct } from '../../core/read/product-document.ts';
 
 /** `product` is an ID, or the URL of its page. */
-export async function productCommand(options: ConfigPlace & { product: string }, output: Output): Promise<ExitCode> {
+export async function productCommand(options: ConfigSource & { product: string }, output: Output): Promise<ExitCode> {
   return withDatabase(options, output, async (database) => {
     const stores = await storesOf(database);
     const document = await readProduct(options.product, { stores, history: new History(database) });

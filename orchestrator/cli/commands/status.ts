@@ -5,7 +5,7 @@ import { productUrl } from '../../../shared/domain/product.ts';
 import { type Standing, standingInWords } from '../../../shared/domain/standing.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import {
   type InstanceDocument,
   type LiveCounts,
@@ -29,7 +29,7 @@ import { renderTable } from '../../../shared/domain/text-table.ts';
 import type { FailedProduct, RunRecord, StoreReaders, WorkReader } from '../../core/model/stores.ts';
 import type { Output } from '../output.ts';
 
-export interface StatusOptions extends ConfigPlace {
+export interface StatusOptions extends ConfigSource {
   runId: string | undefined;
 }
 

@@ -9,7 +9,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import { getRun, storesOf, unfinishedRuns, withDatabase } from '../../core/lookup/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
+import { createProgressPrinter, type ShownWorld } from '../progress.ts';
 import { holderAtWork, lockNamesOfConfig } from '../../core/lookup/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
@@ -68,7 +68,7 @@ async function nextRun(
   return null;
 }
 
-async function readFacts({ run, fleet, work }: RunReader): Promise<ProgressFacts> {
+async function readFacts({ run, fleet, work }: RunReader): Promise<ShownWorld> {
   const [row, instances, counts] = await Promise.all([storedRun({ run }), fleet.instances(), work.counts()]);
   return { nowMs: systemClock.now(), run: row, fleet: new FleetSnapshot(instances), work: counts, robots: null };
 }

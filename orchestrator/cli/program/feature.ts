@@ -1,12 +1,12 @@
 /** What the program knows of a command, and of a folder of `features/`, whose `index.ts` declares it. */
-import type { ConfigPlace, Feature, Features } from '../../core/feature.ts';
+import type { ConfigSource, Feature, Features } from '../../core/feature.ts';
 import type { Option } from 'commander';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FlagValue } from '../../core/config/load-config.ts';
 import type { Output } from '../output.ts';
 
 /** What every command is given, beside its own flags under commander's names; `--x` without a value may be missing. */
-export interface Given extends ConfigPlace {
+export interface Given extends ConfigSource {
   /** Its argument: nearly always the name of a run. */
   runId: string | undefined;
   /** The words after it; empty for a command that takes none. */

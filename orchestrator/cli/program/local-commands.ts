@@ -5,7 +5,7 @@ import type { CommandDeclaration } from './feature.ts';
 import { flag, optionalConfigFlag } from './flags.ts';
 import { readPort } from './readers.ts';
 
-export const TRIAL_COMMANDS: readonly CommandDeclaration[] = [
+export const LOCAL_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'extract',
     help: [

@@ -9,7 +9,7 @@ import type { CommandDeclaration, FeatureDeclaration } from './feature.ts';
 import { READING_COMMANDS } from './reading-commands.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
 import { asTyped } from '../typed-name.ts';
-import { TRIAL_COMMANDS } from './local-commands.ts';
+import { LOCAL_COMMANDS } from './local-commands.ts';
 
 /** The commands of the help, by heading; one of a feature that is not there is left out. */
 const HEADINGS = {
@@ -44,7 +44,7 @@ const COMPLETION_HELP: HelpNotes = [
 ];
 
 const commandsWith = (features: readonly FeatureDeclaration[]): readonly CommandDeclaration[] => [
-  ...[ACCOUNT_COMMANDS, TRIAL_COMMANDS, RUN_COMMANDS, READING_COMMANDS].flat(),
+  ...[ACCOUNT_COMMANDS, LOCAL_COMMANDS, RUN_COMMANDS, READING_COMMANDS].flat(),
   ...features.flatMap(({ commands = [] }) => commands),
 ];
 

@@ -6,7 +6,7 @@ import { ALL_GONE, banRemedy, circuitWindowMs, openIncident, recentBans } from '
 import type { bansOf } from '../decide/end/report.ts';
 import type { liveReasons } from '../decide/end/reasons.ts';
 import { isGivenUp } from '../model/instance-state.ts';
-import { type StallCause, stallFacts } from '../model/stall-causes.ts';
+import { type StallCause, stallKind } from '../model/stall-causes.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { adviceFor } from '../model/try-again.ts';
 import type { World } from '../model/world.ts';
@@ -35,7 +35,7 @@ export const cannotEnd = (instanceId: string, error: unknown): string =>
   `${instanceId} cannot be terminated: ${describeError(error)}; the call is retried, and the instance powers itself off after the deadline`;
 
 export function stalled({ run, stall, stallCauses }: World, cause: StallCause): string {
-  const { because, remedy, certain } = stallFacts(cause);
+  const { because, remedy, certain } = stallKind(cause);
   const detail = stallCauses.get(cause)?.detail;
   const seen = detail === undefined ? because : `${because} (${detail})`;
   const advice = adviceFor(remedy, run);

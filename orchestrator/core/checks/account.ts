@@ -5,7 +5,7 @@ import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
 import { type Check, failed, type Finding, lacksRegion, ok, standing, warning } from './check.ts';
 import { renderParts } from '../cloud/endpoint-profile.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
-import { probeEc2Rights, probeElbRights, type RightAnswer } from '../cloud/right-checks.ts';
+import { checkEc2Rights, checkElbRights, type RightAnswer } from '../cloud/right-checks.ts';
 import { organisationRemedy } from '../decide/launches/rights.ts';
 import type { Environment } from '../config/load-config.ts';
 
@@ -105,7 +105,7 @@ export const ec2Rights: Check = {
       );
     const [launches, own, subnets] = await Promise.all([facts.launches(), facts.ownInstance(), facts.subnets()]);
     const vpcId = config.values.aws.load_balancer === null ? subnets[0]!.vpcId : null;
-    return judgeRights(await probeEc2Rights(facts.aws(), launches, own, vpcId));
+    return judgeRights(await checkEc2Rights(facts.aws(), launches, own, vpcId));
   },
 };
 
@@ -166,7 +166,7 @@ export const elbRights: Check = {
   beforeLaunch: true,
   async run({ facts }) {
     const { account } = await facts.identity();
-    const findings = judgeRights(await probeElbRights(facts.aws(), account));
+    const findings = judgeRights(await checkElbRights(facts.aws(), account));
     const changing = 'the rights to make, fill and remove a balancer cannot be checked without making one';
     return [
       ...findings,

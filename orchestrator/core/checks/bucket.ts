@@ -4,7 +4,7 @@ import { partitionOf } from '../../../shared/domain/partition.ts';
 import {
   type BucketSettings,
   findBucketOwner,
-  PROBE_KEY,
+  TEST_OBJECT_KEY,
   readBucketRegion,
   readBucketSettings,
   tryBucketRights,
@@ -191,7 +191,9 @@ export const bucketRights: Check = {
     });
     if (refused.length > 0) return refused;
     return [
-      ok(`listing, writing and reading work; the object ${PROBE_KEY} stays, because a run needs no right to delete`),
+      ok(
+        `listing, writing and reading work; the object ${TEST_OBJECT_KEY} stays, because a run needs no right to delete`,
+      ),
       standing(
         "only an instance can try the instances' role. With the policy of earlier versions (all of runs/) a run works, but an instance that is taken over can put objects into the place of others",
         'Give the role the policy of deploy/policies/instance.json (orchestrator setup fills it in): it binds each instance to a folder of its own',

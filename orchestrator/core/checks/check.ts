@@ -1,7 +1,7 @@
 /** A check before a run: one question about the environment; the answer is a few lines, each with its remedy. */
 import { AppError, describeError, type ErrorCode } from '../../../shared/domain/errors.ts';
 import type { AwsOptions } from '../cloud/sdk-clients.ts';
-import { regionOf, type RunPlace } from '../config/target.ts';
+import { regionOf, type RunInputs } from '../config/target.ts';
 import type { Facts } from './facts.ts';
 
 /**
@@ -41,7 +41,7 @@ export interface Check {
   run(context: CheckContext): Finding | Promise<Finding | Finding[]>;
 }
 
-export interface CheckContext extends RunPlace {
+export interface CheckContext extends RunInputs {
   /** How to call AWS, or what replaces it; null for a sandbox that a dry run will start itself. */
   aws: AwsOptions | null;
   facts: Facts;

@@ -8,7 +8,7 @@ import { type LaunchRequest, TAG } from '../cloud/compute.ts';
 import { Ec2Compute } from '../cloud/ec2-compute.ts';
 import { Elbv2LoadBalancer } from '../cloud/elbv2-load-balancer.ts';
 import type { AwsOptions } from '../cloud/sdk-clients.ts';
-import { probeEndpoint } from '../cloud/endpoint-profile.ts';
+import { profileEndpoint } from '../cloud/endpoint-profile.ts';
 import { findRouteTables } from '../cloud/route-tables.ts';
 import { type Database, openDatabase } from '../db/connect.ts';
 import {
@@ -23,7 +23,7 @@ import { awsOptions } from '../cloud-access/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import { readAskedPaces } from '../prepare/asked-paces.ts';
 import { type ProductList, readList } from '../prepare/products.ts';
-import { isLocal, type RunPlace, type Target } from '../config/target.ts';
+import { isLocal, type RunInputs, type Target } from '../config/target.ts';
 import { awsSettingsOf, launchSettingsOf, ownerOf, volumeOf } from '../prepare/settings-of.ts';
 import { planFor, quotaOf, robotsOf } from '../prepare/preflight.ts';
 
@@ -32,7 +32,7 @@ const MAX_LAUNCHES = 5;
 
 export type Facts = ReturnType<typeof createFacts>;
 
-export interface FactsOptions extends RunPlace {
+export interface FactsOptions extends RunInputs {
   /** Null for a sandbox that is not started yet: then there are no facts about AWS. */
   aws: AwsOptions | null;
   /** What a run has found out already. Its database stays open. */
@@ -142,9 +142,9 @@ function typeFor(config: Config, target: Target): string {
   return chooseInstanceType(aws.instance_types, (aws.regions?.[0] ?? target).region, memoryGb).name;
 }
 
-type Place = Pick<LaunchRequest, 'instanceType' | 'imageId' | 'subnetId' | 'securityGroupIds'>;
+type LaunchChoice = Pick<LaunchRequest, 'instanceType' | 'imageId' | 'subnetId' | 'securityGroupIds'>;
 
-function launchOf(config: Config, place: Place): LaunchRequest {
+function launchOf(config: Config, place: LaunchChoice): LaunchRequest {
   const { volume } = config.values.aws;
   return {
     ...place,
@@ -172,7 +172,7 @@ async function isFaithful(target: Target): Promise<boolean> {
   if (endpoint === null) return target.kind === 'aws';
   if (!isLocal(endpoint)) return false;
   // An endpoint on this machine gets no keys of the user's for this.
-  return (await probeEndpoint({ ...awsOptions(target, true), endpoint })).name === 'sandbox';
+  return (await profileEndpoint({ ...awsOptions(target, true), endpoint })).name === 'sandbox';
 }
 
 /** The same promise for all callers, including a failure; a transient failure is retried at the next call. */

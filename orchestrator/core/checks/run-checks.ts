@@ -2,7 +2,7 @@
 import { AppError, ERROR_KINDS, type ErrorCode } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { type Check, type CheckContext, failed, type Finding, findingOf, warning } from './check.ts';
-import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, EXIT_MEANINGS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 
 export interface CheckResult {
   check: Pick<Check, 'id' | 'title'>;
@@ -133,7 +133,7 @@ function lateFinding({ only, isSlow }: Check, limitMs: number): Finding {
 type Failure = Extract<Finding, { level: 'failed' }>;
 
 /** The precedence of causes for the exit code (docs/exit-codes.md). */
-const PRECEDENCE: ExitCode[] = (Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[]).map((name) => EXIT[name]);
+const PRECEDENCE: ExitCode[] = (Object.keys(EXIT_MEANINGS) as (keyof typeof EXIT)[]).map((name) => EXIT[name]);
 
 const rankOf = (code: ErrorCode): number => PRECEDENCE.indexOf(ERROR_KINDS[code].exit);
 

@@ -2,7 +2,7 @@
 import { isIPv6 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { bareHostOf } from '../../../shared/domain/same-site.ts';
-import { type EndpointProfile, probeEndpoint } from '../cloud/endpoint-profile.ts';
+import { type EndpointProfile, profileEndpoint } from '../cloud/endpoint-profile.ts';
 import { awsOptions } from './cloud-access.ts';
 import type { Target } from '../config/target.ts';
 
@@ -18,7 +18,7 @@ export async function recognizeEndpoint(target: Target): Promise<{ target: Targe
     throw new AppError('endpoint-refused', `aws.endpoint ${asked} cannot be reached by the machines of a dry run`, {
       hint: 'They have IPv4 addresses of their own. Let the endpoint listen on 127.0.0.1, and name that.',
     });
-  const profile = await probeEndpoint({ ...awsOptions(target, true), endpoint: asked }).catch((error: unknown) => {
+  const profile = await profileEndpoint({ ...awsOptions(target, true), endpoint: asked }).catch((error: unknown) => {
     throw refusedAsReal(error, asked);
   });
   if (profile.name === 'sandbox') return { target, profile };

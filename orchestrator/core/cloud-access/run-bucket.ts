@@ -47,9 +47,9 @@ export async function withUnknownBucket<T>(
   return onFolder(folder, { region, bucket, endpoint }, (objects) => work(objects, folder));
 }
 
-type Place = Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>;
+type BucketName = Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>;
 
-async function onFolder<T>(dataDir: string, place: Place, work: (objects: ObjectStore) => Promise<T>): Promise<T> {
+async function onFolder<T>(dataDir: string, place: BucketName, work: (objects: ObjectStore) => Promise<T>): Promise<T> {
   const endsAtMs = systemClock.now() + STAND_IN_MS;
   const standIn: SandboxHandle = await startSandbox({ dataDir, port: 0, bundles: [], endsAtMs });
   try {
@@ -59,7 +59,7 @@ async function onFolder<T>(dataDir: string, place: Place, work: (objects: Object
   }
 }
 
-async function inBucket<T>(place: Place, dryRun: boolean, work: (objects: ObjectStore) => Promise<T>): Promise<T> {
+async function inBucket<T>(place: BucketName, dryRun: boolean, work: (objects: ObjectStore) => Promise<T>): Promise<T> {
   using objects = openBucket(place, dryRun);
   return await work(objects);
 }

@@ -39,7 +39,7 @@ const TRY_AGAIN_MS = 5_000;
 /** How long its folder may be missing or unwritable: without it there is no room for objects or machines. */
 const GIVE_UP_MS = 30_000;
 /** More than fits into the rest of an allocated block. */
-const PROBE_BYTES = 8_192;
+const TEST_BYTES = 8_192;
 
 /** The sandbox's entry beside this file: TypeScript in the checkout, JavaScript in the package. */
 function sandboxEntry(): string {
@@ -202,7 +202,7 @@ export function superviseSandbox(
 function findWriteFault(folder: string): unknown {
   const file = join(folder, '.probe');
   try {
-    writeFileSync(file, Buffer.alloc(PROBE_BYTES, 1));
+    writeFileSync(file, Buffer.alloc(TEST_BYTES, 1));
     return null;
   } catch (error) {
     return error;

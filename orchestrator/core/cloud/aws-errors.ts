@@ -6,7 +6,7 @@
 import { AppError, type ErrorCode, firstLineOf } from '../../../shared/domain/errors.ts';
 import type { LaunchFailure, RefusalCause } from './compute.ts';
 
-interface KindFacts {
+interface ErrorKindRule {
   app: ErrorCode;
   /** AWS's codes for it, apart from those that a rule below covers; separated by blanks. */
   codes?: string;
@@ -101,11 +101,11 @@ const KINDS = {
     codes: 'InternalError InternalFailure ServiceUnavailable Unavailable RequestTimeout',
     hint: 'Check that the endpoint can be reached from here; the call may be repeated.',
   },
-} as const satisfies Record<string, KindFacts>;
+} as const satisfies Record<string, ErrorKindRule>;
 
 export type AwsFailureKind = keyof typeof KINDS;
 
-const factsOf = (kind: AwsFailureKind): KindFacts => KINDS[kind];
+const factsOf = (kind: AwsFailureKind): ErrorKindRule => KINDS[kind];
 
 const KIND_OF_CODE = new Map(
   (Object.keys(KINDS) as AwsFailureKind[]).flatMap((kind) =>

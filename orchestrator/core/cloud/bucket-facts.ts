@@ -128,7 +128,7 @@ export interface TriedRight {
 }
 
 /** In a folder that no run uses. */
-export const PROBE_KEY = 'runs/_doctor/probe';
+export const TEST_OBJECT_KEY = 'runs/_doctor/probe';
 
 /**
  * Lists, writes and reads one small object, as a run does with its own. The object stays: a run needs no permission to
@@ -136,7 +136,7 @@ export const PROBE_KEY = 'runs/_doctor/probe';
  */
 export async function tryBucketRights(place: BucketLocation & { sse: string | null }): Promise<TriedRight[]> {
   return withS3(place, async (s3) => {
-    const at = { Bucket: place.bucket, Key: PROBE_KEY };
+    const at = { Bucket: place.bucket, Key: TEST_OBJECT_KEY };
     const attempt = async (call: string, send: () => Promise<unknown>): Promise<TriedRight> => {
       try {
         await send();
@@ -144,7 +144,7 @@ export async function tryBucketRights(place: BucketLocation & { sse: string | nu
       } catch (error) {
         // 412: the object exists from an earlier check, and S3 checks that after the permission.
         if (call === 'PutObject' && classifyAwsError(error).status === 412) return { call, refusal: null };
-        return { call, refusal: toAppError(error, `${call} ${place.bucket}/${PROBE_KEY}`, place.endpoint) };
+        return { call, refusal: toAppError(error, `${call} ${place.bucket}/${TEST_OBJECT_KEY}`, place.endpoint) };
       }
     };
     const list = await attempt('ListObjectsV2', () =>

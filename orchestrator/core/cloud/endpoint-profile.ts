@@ -21,7 +21,7 @@ export interface EndpointProfile {
   balancer: 'real' | 'mock' | 'missing';
 }
 
-export interface ProbeOptions extends AwsOptions {
+export interface ProfileOptions extends AwsOptions {
   endpoint: string;
   /** Default: the system's. */
   clock?: Clock;
@@ -36,7 +36,7 @@ const PAUSES_MS = [250, 500, 1_000];
  * Throws `endpoint-unreachable` when nothing answers, and `aws-capability-missing` when the endpoint lacks EC2 or S3,
  * which the sandbox cannot replace.
  */
-export async function probeEndpoint(options: ProbeOptions): Promise<EndpointProfile> {
+export async function profileEndpoint(options: ProfileOptions): Promise<EndpointProfile> {
   const { endpoint } = options;
   const known = await recognize(endpoint, options.clock ?? systemClock);
   if (known.name === 'sandbox') return { endpoint, ...known, instances: 'real', balancer: 'real' };

@@ -39,7 +39,7 @@ const NO_INSTANCE = 'i-00000000000000000';
  * @param instanceId one of our own instances, to check permissions bound to its tags; null when there is none
  * @param balancerVpcId where a load balancer is to be created; null when none is
  */
-export async function probeEc2Rights(
+export async function checkEc2Rights(
   options: AwsOptions,
   launches: readonly LaunchRequest[],
   instanceId: string | null,
@@ -124,7 +124,7 @@ function verdictOf(error: unknown, proves: Proves): RightVerdict {
  * ELBv2's read-only calls; it has no dry run for the others, and a policy that goes by tags refuses them for a resource
  * that does not exist.
  */
-export function probeElbRights(options: AwsOptions, account: string): Promise<RightAnswer[]> {
+export function checkElbRights(options: AwsOptions, account: string): Promise<RightAnswer[]> {
   const place = `arn:${partitionOf(options.region).name}:elasticloadbalancing:${options.region}:${account}`;
   // No account has them; ELBv2 assigns random ids.
   const LoadBalancerArn = `${place}:loadbalancer/app/crawlfleet-none/0000000000000000`;

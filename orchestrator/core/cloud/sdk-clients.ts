@@ -9,12 +9,12 @@ import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { ServiceQuotas } from '@aws-sdk/client-service-quotas';
 import type { SSM } from '@aws-sdk/client-ssm';
 import type { STS } from '@aws-sdk/client-sts';
-import { type AwsPlace, atPlace } from '../../../shared/adapters/aws-endpoint.ts';
+import { type AwsEndpoint, clientSettings } from '../../../shared/adapters/aws-endpoint.ts';
 import { behindProxy, type ProxySettings } from '../../../shared/adapters/proxy.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';
 
-export interface AwsOptions extends AwsPlace {
+export interface AwsOptions extends AwsEndpoint {
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
   credentials?: S3ClientConfig['credentials'];
   /** HTTPS_PROXY and NO_PROXY; left out: the connections are direct. */
@@ -34,7 +34,7 @@ const DEFAULT_ATTEMPTS = 3;
 function clientConfig(options: AwsOptions) {
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   return {
-    ...atPlace(options),
+    ...clientSettings(options),
     ...(options.credentials ? { credentials: options.credentials } : {}),
     maxAttempts: options.maxAttempts ?? DEFAULT_ATTEMPTS,
     requestHandler: {
@@ -53,14 +53,14 @@ function clientConfig(options: AwsOptions) {
 export const lazyEc2 = (options: AwsOptions): LazyClient<EC2> =>
   lazy(async () => {
     const client = new (await import('@aws-sdk/client-ec2')).EC2(clientConfig(options));
-    tellTime(client.middlewareStack, options);
+    measureTime(client.middlewareStack, options);
     return client;
   });
 
 type Stack = EC2['middlewareStack'];
 
 /** Calls `onTime` for every reply, including refusals: the SDK attaches the reply to the error it makes of it. */
-function tellTime(stack: Stack, { onTime }: AwsOptions): void {
+function measureTime(stack: Stack, { onTime }: AwsOptions): void {
   if (!onTime) return;
   const tell = (response: unknown): void => {
     const { headers } = (response ?? {}) as { headers?: Record<string, string> };
@@ -104,7 +104,7 @@ export const lazySts = (options: AwsOptions): LazyClient<STS> =>
   lazy(async () => {
     const client = new (await import('@aws-sdk/client-sts')).STS(clientConfig(options));
     // The two differ only in the names of the calls.
-    tellTime(client.middlewareStack as unknown as Stack, options);
+    measureTime(client.middlewareStack as unknown as Stack, options);
     return client;
   });
 

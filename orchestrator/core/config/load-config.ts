@@ -161,13 +161,13 @@ function put(tree: Record<string, unknown>, path: readonly string[], value: unkn
   node[path.at(-1)!] = value;
 }
 
-interface IssuePlace {
+interface IssueContext {
   schema: z.ZodObject;
   source: YamlSource;
   origins: Map<string, Origin>;
 }
 
-function describeIssue(issue: z.core.$ZodIssue, at: IssuePlace): string[] {
+function describeIssue(issue: z.core.$ZodIssue, at: IssueContext): string[] {
   const { schema, source, origins } = at;
   if (issue.code === 'unrecognized_keys') {
     const known = keysAt(schema, issue.path);

@@ -15,7 +15,7 @@ export interface Target {
 }
 
 /** Where a run of this configuration goes. */
-export interface RunPlace {
+export interface RunInputs {
   config: Config;
   target: Target;
   environment: Environment;

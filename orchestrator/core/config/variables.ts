@@ -10,7 +10,7 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { MappingFault } from './faults.ts';
 import { readTextFile, withoutMark } from './text-file.ts';
 
-interface Place {
+interface VariableSources {
   environment: Readonly<Record<string, string | undefined>>;
   /** Files are relative to it. */
   folder: string;
@@ -32,7 +32,7 @@ const VARIABLE = /\$\$\{|\$\{([^}]*)\}/g;
 /** Fills the tree in place. `hide` puts the names back into a text that quotes their values. */
 export function fillVariables(
   tree: Record<string, unknown>,
-  place: Place,
+  place: VariableSources,
 ): { faults: MappingFault[]; hide: (text: string) => string } {
   const faults: MappingFault[] = [];
   const secrets = new Map<string, string>();
@@ -64,7 +64,7 @@ export function fillVariables(
   };
 }
 
-function valueOf(name: string, { environment, folder }: Place): string | { fault: string } {
+function valueOf(name: string, { environment, folder }: VariableSources): string | { fault: string } {
   const file = /^file:(.+)$/.exec(name)?.[1];
   if (file !== undefined) {
     try {

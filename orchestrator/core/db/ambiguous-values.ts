@@ -1,4 +1,4 @@
-/** Resolves unread numbers in values by a decimal mark. */
+/** Resolves ambiguous numbers in values by a decimal mark. */
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import {
   type ChainValue,
@@ -8,22 +8,22 @@ import {
   readsNumbers,
   type Scalar,
 } from '../../../shared/domain/mapping.ts';
-import { isUnread, type MarkCounts, readAs, type UnreadNumber } from '../../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous, type MarkCounts, readAs, type AmbiguousNumber } from '../../../shared/domain/ambiguous-number.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 
-/** The first unread number in the value; null when there is none. */
-export function findUnread(value: FieldValue): UnreadNumber | null {
-  if (!Array.isArray(value)) return isUnread(value) ? value : null;
-  return value.find(isUnread) ?? null;
+/** The first ambiguous number in the value; null when there is none. */
+export function findAmbiguous(value: FieldValue): AmbiguousNumber | null {
+  if (!Array.isArray(value)) return isAmbiguous(value) ? value : null;
+  return value.find(isAmbiguous) ?? null;
 }
 
-/** The value read with this decimal mark; `null` drops unread numbers. */
-export function settle(value: FieldValue, mark: DecimalMark | null): Scalar | Scalar[] | null {
-  const read = (one: ChainValue | null): Scalar | null => (isUnread(one) ? readAs(one, mark) : one);
+/** The value read with this decimal mark; `null` drops ambiguous numbers. */
+export function resolveNumbers(value: FieldValue, mark: DecimalMark | null): Scalar | Scalar[] | null {
+  const read = (one: ChainValue | null): Scalar | null => (isAmbiguous(one) ? readAs(one, mark) : one);
   // Every value of every row passes through here, and nearly all of them are single.
   if (!Array.isArray(value)) return read(value) ?? null;
   const list = value.map(read).filter((one) => one !== null);
-  // A list without unread numbers stays unchanged, as does an empty one.
+  // A list without ambiguous numbers stays unchanged, as does an empty one.
   return list.length > 0 || value.length === 0 ? list : null;
 }
 

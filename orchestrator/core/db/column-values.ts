@@ -2,7 +2,7 @@
 import type { Column, FieldValue } from '../../../shared/domain/mapping.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { MAX_ROW_KEY_CHARS } from './column-types.ts';
-import { settle } from './ambiguous-values.ts';
+import { resolveNumbers } from './ambiguous-values.ts';
 import type { ColumnInfo } from './table-info.ts';
 
 /** A value that a column of the field's type would alter. */
@@ -13,9 +13,9 @@ export class UnfitValue {
   }
 }
 
-/** The value as bound, without unread numbers. What MySQL would silently round, as 1.5 in an integer, is refused. */
+/** The value as bound, without ambiguous numbers. What MySQL would silently round, as 1.5 in an integer, is refused. */
 export function toSqlValue(column: Column, given: FieldValue): SqlValue | UnfitValue {
-  const value = settle(given, null);
+  const value = resolveNumbers(given, null);
   if (value === null) return null;
   const unfit = (what: string): UnfitValue => new UnfitValue(`${what} in column ${column.name}`);
   switch (column.type) {

@@ -18,11 +18,11 @@ import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import { NO_MARKS, type ShownCounts, sumMarks } from './ambiguous-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import type { UnreadColumns } from './staging.ts';
+import type { AmbiguousColumns } from './staging.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-type Shape = Pick<RunShape, 'columns' | 'unread' | 'staging'>;
+type Shape = Pick<RunShape, 'columns' | 'ambiguous' | 'staging'>;
 
 /** How the columns of a run are read: by index, the decimal mark of those that show one. */
 export interface Decisions {
@@ -32,7 +32,7 @@ export interface Decisions {
 
 /** Decided by the numbers of all loaded parts; in a small run by how the last one was published. */
 export async function readDecisions(knex: Knex, runId: string, shape: Shape): Promise<Decisions> {
-  if (shape.unread.length === 0) return { shown: {}, marks: new Map() };
+  if (shape.ambiguous.length === 0) return { shown: {}, marks: new Map() };
   const parts = await rowsOf<{ number_marks: string }>(
     knex('crawlfleet_parts').where({ run_id: runId }).whereNotNull('number_marks').select('number_marks'),
   );
@@ -42,7 +42,7 @@ export async function readDecisions(knex: Knex, runId: string, shape: Shape): Pr
   const isSmall = products < SMALL_RUN;
   const last = isSmall ? await readLastMarks(knex, run) : new Map<string, DecimalMark | null>();
   const marks = new Map<number, DecimalMark>();
-  for (const own of shape.unread) {
+  for (const own of shape.ambiguous) {
     const field = shape.columns[own.place]!.name.toLowerCase();
     const counts = shown[field] ?? NO_MARKS;
     const only = onlyShown(counts);
@@ -78,7 +78,7 @@ async function readLastMarks(knex: Knex, own: OwnRow): Promise<Map<string, Decim
 }
 
 /** How many products have a number in this column, decided or not. */
-function countNumbers(knex: Knex, { columns, staging }: Shape, { place, text }: UnreadColumns): Promise<number> {
+function countNumbers(knex: Knex, { columns, staging }: Shape, { place, text }: AmbiguousColumns): Promise<number> {
   const products = knex(staging).distinct('product_id').whereNotNull(columns[place]!.name).orWhereNotNull(text);
   return countOf(knex.from(products.as('numbers')).options({ timeout: LONG_STATEMENT_MS }));
 }
@@ -86,19 +86,19 @@ function countNumbers(knex: Knex, { columns, staging }: Shape, { place, text }: 
 /** SQL for the value of each field in a staged row, in the order of the columns. */
 export function fieldValues(shape: Shape, { marks }: Decisions): { sql: string; bindings: string[] }[] {
   return shape.columns.map(({ name }, place) => {
-    const own = shape.unread.find((unread) => unread.place === place);
+    const own = shape.ambiguous.find((ambiguous) => ambiguous.place === place);
     const mark = marks.get(place);
     if (own === undefined || mark === undefined) return { sql: '??', bindings: [name] };
     return { sql: 'case when ?? is null then ?? else ?? end', bindings: [own.text, name, readingColumn(own, mark)] };
   });
 }
 
-const readingColumn = (own: UnreadColumns, mark: DecimalMark): string => (mark === '.' ? own.point : own.comma);
+const readingColumn = (own: AmbiguousColumns, mark: DecimalMark): string => (mark === '.' ? own.point : own.comma);
 
 /** Stores in the run's row, per field, how many numbers were decided and how many were left empty. */
 export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisions: Decisions): Promise<void> {
   const reports: NumberReport[] = [];
-  for (const { own, all, empty } of await countUnread(trx, shape, decisions)) {
+  for (const { own, all, empty } of await countAmbiguous(trx, shape, decisions)) {
     const mark = decisions.marks.get(own.place) ?? null;
     // The mark alone is of use to a small run after this one.
     if (all === 0 && mark === null) continue;
@@ -113,13 +113,13 @@ export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisi
 }
 
 /** Per field, how many values their text does not decide, and how many stay undecided. One pass over staging. */
-async function countUnread(
+async function countAmbiguous(
   trx: Knex,
-  { unread, staging }: Shape,
+  { ambiguous, staging }: Shape,
   { marks }: Decisions,
-): Promise<{ own: UnreadColumns; all: number; empty: number }[]> {
-  if (unread.length === 0) return [];
-  const counts = unread.flatMap((own, i) => {
+): Promise<{ own: AmbiguousColumns; all: number; empty: number }[]> {
+  if (ambiguous.length === 0) return [];
+  const counts = ambiguous.flatMap((own, i) => {
     const mark = marks.get(own.place);
     // COUNT skips NULL.
     const decided =
@@ -134,7 +134,7 @@ async function countUnread(
       .first()
       .options({ timeout: LONG_STATEMENT_MS }),
   );
-  return unread.map((own, i) => {
+  return ambiguous.map((own, i) => {
     const all = toNumber(row?.[`all_${i}`]);
     return { own, all, empty: all - toNumber(row?.[`decided_${i}`]) };
   });
@@ -143,7 +143,7 @@ async function countUnread(
 async function firstEmpty(
   trx: Knex,
   { staging }: Shape,
-  own: UnreadColumns,
+  own: AmbiguousColumns,
   mark: DecimalMark | null,
 ): Promise<string | null> {
   const open = trx(staging).whereNotNull(own.text);

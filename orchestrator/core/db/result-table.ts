@@ -157,7 +157,7 @@ function mismatch(table: string, faults: readonly Fault[]): AppError {
 }
 
 const INTEGER = /^(tinyint|smallint|mediumint|int|integer|bigint)$/;
-const PROBE = 'crawlfleet_id_probe';
+const TEST_TABLE = 'crawlfleet_id_probe';
 
 /**
  * Checks whether an existing product_id column distinguishes these products; null when every product gets its own row.
@@ -175,7 +175,7 @@ async function findIdClash(
     if (other !== undefined)
       return `product_id is ${column.declared}, but the product ${JSON.stringify(other)} is not a plain whole number`;
   }
-  const result = await probe(db, column, productIds);
+  const result = await refusalOfIds(db, column, productIds);
   if (result === null) return null;
   if (result === 'clash')
     return `product_id (${column.declared}${column.collation ? `, ${column.collation}` : ''}) treats some of the products as equal`;
@@ -188,12 +188,12 @@ function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolea
 }
 
 /** Null, `clash`, or the database's message for a value that does not fit. Other sessions never see the table. */
-async function probe(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
+async function refusalOfIds(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
   const type = db.engine === 'sqlite' ? `${column.declared} collate ${column.collation ?? 'BINARY'}` : typeOf(column);
   const lines = [`product_id ${type} not null ${db.engine === 'sqlite' ? 'unique' : 'primary key'}`];
   try {
     return await db.knex.transaction((trx) =>
-      withTemporaryTable(trx, db, { table: PROBE, lines }, () => insertAll(trx, db, productIds)),
+      withTemporaryTable(trx, db, { table: TEST_TABLE, lines }, () => insertAll(trx, db, productIds)),
     );
   } catch (error) {
     throw toAppError(error, db.label);
@@ -201,7 +201,7 @@ async function probe(db: Database, column: ColumnInfo, productIds: readonly stri
 }
 
 async function insertAll(trx: Knex.Transaction, db: Database, productIds: readonly string[]): Promise<string | null> {
-  const target = { table: PROBE, columns: ['product_id'], existing: 'error' } as const;
+  const target = { table: TEST_TABLE, columns: ['product_id'], existing: 'error' } as const;
   try {
     const rows = productIds.map((id) => [id]);
     const refused = await bulkInsert(trx, db, target, rows);

@@ -7,7 +7,7 @@ import { Assertions } from '../model/assertions.ts';
 import { titleFields } from '../decide/end/shared-results.ts';
 import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
-import { LANDING_COLUMN, STAMP_COLUMN, type StagedNumber, stagingName, unreadColumns } from './staging.ts';
+import { LANDING_COLUMN, STAMP_COLUMN, type StagedNumber, stagingName, ambiguousColumns } from './staging.ts';
 import { type ColumnInfo, findColumn, readTable } from './table-info.ts';
 import { rowOf } from './rows.ts';
 
@@ -18,8 +18,8 @@ export interface RunShape {
   columns: Column[];
   /** A field's index in `columns`, by every spelling in the mapping. */
   columnOf: ReadonlyMap<string, number>;
-  /** Columns for unread numbers; empty for an older staging table without them. */
-  unread: StagedNumber[];
+  /** Columns for ambiguous numbers; empty for an older staging table without them. */
+  ambiguous: StagedNumber[];
   /** The staging table takes what the site calls each page (`site.conditional`). */
   stamps: boolean;
   /** The staging table takes what products may share: the page they ended on, and their row. */
@@ -51,7 +51,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     results: settings.results,
     staging,
     columns,
-    unread: unreadColumns(settings.mapping)
+    ambiguous: ambiguousColumns(settings.mapping)
       .filter(({ text }) => findColumn(info, text))
       .map((own) => ({ ...own, mayBeEmpty: findColumn(info, columns[own.place]!.name)?.nullable !== false })),
     stamps: settings.results.conditional !== undefined && findColumn(info, STAMP_COLUMN) !== undefined,

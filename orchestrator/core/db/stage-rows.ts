@@ -12,7 +12,7 @@ import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from './column-values.t
 import type { Database } from './connect.ts';
 import { inPieces } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
-import { findUnread, marksOf, settle } from './ambiguous-values.ts';
+import { findAmbiguous, marksOf, resolveNumbers } from './ambiguous-values.ts';
 import { CONTENT_COLUMN, LANDING_COLUMN, MAX_LANDING_CHARS, STAMP_COLUMN, stagingColumns } from './staging.ts';
 
 export type StoredResult = ItemResult & {
@@ -39,8 +39,8 @@ export async function stageRows(
 ): Promise<Staged> {
   const staged: Staged = { rows: new Map(), refused: new Map() };
   // Columns that no row of the part fills would only enlarge the statements.
-  const unread = results.some(hasUnread) ? given.unread : [];
-  const shape = { ...given, unread, stamps: given.stamps && results.some(({ page }) => page !== undefined) };
+  const ambiguous = results.some(hasAmbiguous) ? given.ambiguous : [];
+  const shape = { ...given, ambiguous, stamps: given.stamps && results.some(({ page }) => page !== undefined) };
   /** The product of each row sent to the database. */
   const owners: number[] = [];
   function* rows(): Generator<SqlValue[]> {
@@ -64,7 +64,7 @@ export async function stageRows(
     table: shape.staging,
     columns: [
       ...stagingColumns(shape.mapping),
-      ...shape.unread.flatMap(({ text, point, comma }) => [text, point, comma]),
+      ...shape.ambiguous.flatMap(({ text, point, comma }) => [text, point, comma]),
       ...(shape.stamps ? [STAMP_COLUMN] : []),
       ...(shape.shares ? [LANDING_COLUMN, CONTENT_COLUMN] : []),
     ],
@@ -83,15 +83,15 @@ export async function stageRows(
   return staged;
 }
 
-const hasUnread = ({ rows }: StoredResult): boolean =>
-  rows.some(({ row }) => Object.values(row).some((value) => findUnread(value) !== null));
+const hasAmbiguous = ({ rows }: StoredResult): boolean =>
+  rows.some(({ row }) => Object.values(row).some((value) => findAmbiguous(value) !== null));
 
 /**
  * A page with an ambiguous number has no name: it is read again, because other pages may decide the number later. Neither
  * has one whose values broke an assertion: they may be right the next time.
  */
 function stampOf(result: StoredResult): string | null {
-  const page = hasUnread(result) || result.whole !== undefined ? null : readPageOf(result);
+  const page = hasAmbiguous(result) || result.whole !== undefined ? null : readPageOf(result);
   return page && JSON.stringify(page);
 }
 
@@ -162,7 +162,7 @@ function keyRows(rows: readonly KeyedRow[], kind: 'exact' | 'integer'): Map<stri
 /** Appends the fields and the page (its URL, and when it was crawled) to the key; null when every value fits. */
 function addValues(values: SqlValue[], shape: RunShape, row: Row, page: readonly string[]): UnfitValue | null {
   const first = values.length;
-  let unread: Map<number, FieldValue> | null = null;
+  let ambiguous: Map<number, FieldValue> | null = null;
   for (let i = 0; i < shape.columns.length; i++) values.push(null);
   for (const name of Object.keys(row)) {
     const place = shape.columnOf.get(name);
@@ -171,11 +171,11 @@ function addValues(values: SqlValue[], shape: RunShape, row: Row, page: readonly
     const bound = toSqlValue(shape.columns[place]!, value);
     if (bound instanceof UnfitValue) return bound;
     values[first + place] = bound;
-    if (findUnread(value) !== null) (unread ??= new Map()).set(place, value);
+    if (findAmbiguous(value) !== null) (ambiguous ??= new Map()).set(place, value);
   }
   values.push(...page);
-  for (const { place, mayBeEmpty } of shape.unread) {
-    const value = unread?.get(place);
+  for (const { place, mayBeEmpty } of shape.ambiguous) {
+    const value = ambiguous?.get(place);
     if (value !== undefined && !mayBeEmpty) return noRoom(shape.columns[place]!);
     const readings = value === undefined ? [null, null, null] : readingsOf(shape.columns[place]!, value);
     for (const bound of readings) {
@@ -193,5 +193,9 @@ const noRoom = ({ name }: Column): UnfitValue =>
 
 /** The text of an ambiguous number, and both readings. */
 function readingsOf(column: Column, value: FieldValue): (SqlValue | UnfitValue)[] {
-  return [findUnread(value)!.text, toSqlValue(column, settle(value, '.')), toSqlValue(column, settle(value, ','))];
+  return [
+    findAmbiguous(value)!.text,
+    toSqlValue(column, resolveNumbers(value, '.')),
+    toSqlValue(column, resolveNumbers(value, ',')),
+  ];
 }

@@ -52,7 +52,7 @@ export async function createStaging(db: Database, runId: string, resultTable: st
       lines.push(`row_key ${column ? typeOf(column) : rowKeyType(db)} not null`);
     }
     lines.push(...needed.map((c) => `?? ${declarationOf(db, c, existing)}`));
-    for (const { place, text, point, comma } of unreadColumns(mapping)) {
+    for (const { place, text, point, comma } of ambiguousColumns(mapping)) {
       const column = needed[place]!;
       const own = existing && findColumn(existing, column.name);
       const type = own ? typeOf(own) : column.declared;
@@ -84,7 +84,7 @@ export async function dropStaging(db: Database, runId: string): Promise<void> {
   );
 }
 /** The names of a field's extra staging columns. They clash with no field, whose name begins with a letter. */
-export interface UnreadColumns {
+export interface AmbiguousColumns {
   /** The index of the field's column among those of the mapping. */
   place: number;
   text: string;
@@ -93,9 +93,9 @@ export interface UnreadColumns {
 }
 
 /** `mayBeEmpty`: false where the user's column is NOT NULL, so that no number can wait for the whole column. */
-export type StagedNumber = UnreadColumns & { mayBeEmpty: boolean };
+export type StagedNumber = AmbiguousColumns & { mayBeEmpty: boolean };
 
-export function unreadColumns(mapping: Mapping): UnreadColumns[] {
+export function ambiguousColumns(mapping: Mapping): AmbiguousColumns[] {
   return numberPlaces(mapping).map((place) => ({
     place,
     text: `_text_${place}`,

@@ -22,7 +22,7 @@ import { offerTargets } from './shares/offer-targets.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { hasMoreWork, isDown, type World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
-import { isStallCause, stallFacts } from '../model/stall-causes.ts';
+import { isStallCause, stallKind } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import { lateAt, leftIn, notClosed } from './decide-words.ts';
 
@@ -132,7 +132,7 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
 function endReason(world: World): FailureReason | null {
   const { request } = world.run;
   if (request === 'banned' || request === 'site-changed') return request;
-  if (isStallCause(request)) return world.robots?.access === 'none' ? 'robots' : stallFacts(request).rest;
+  if (isStallCause(request)) return world.robots?.access === 'none' ? 'robots' : stallKind(request).rest;
   if (request !== null) return 'cancelled';
   // No instance was allowed to crawl: more time would not have helped.
   if (isDraining(world) && world.robots?.access === 'none') return 'robots';

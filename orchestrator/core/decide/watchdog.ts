@@ -5,7 +5,7 @@
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
 import { isDraining } from '../model/run-deadlines.ts';
-import { likeliestCause, type StallCause, stallFacts } from '../model/stall-causes.ts';
+import { likeliestCause, type StallCause, stallKind } from '../model/stall-causes.ts';
 import { adviceFor } from '../model/try-again.ts';
 import type { World } from '../model/world.ts';
 import { intervalUnder } from '../model/robots-pace.ts';
@@ -52,7 +52,7 @@ export function stallNotes(world: World): Action[] {
   if (stall === null || !isStalled(world) || isDraining(world)) return [];
   const { endMs } = stallLimits(world);
   const cause = likeliestCause(world.stallCauses);
-  const { because, remedy } = stallFacts(cause);
+  const { because, remedy } = stallKind(cause);
   const seen = world.stallCauses.get(cause)?.detail;
   const what = cause === 'no-progress' ? 'the cause is not known' : `likely because ${because}`;
   const detail =
@@ -69,7 +69,7 @@ export function stallNotes(world: World): Action[] {
 
 /** The reason of a run that the watchdog has ended. `detail`: what was observed, where the main server still knows it. */
 export function stallReason(cause: StallCause, left: number, detail?: string): string {
-  const { because, quotes, certain } = stallFacts(cause);
+  const { because, quotes, certain } = stallKind(cause);
   const words = quotes !== true || detail === undefined ? '' : ` (${detail})`;
   const what = `${because}${words}: ${left} products not crawled`;
   return certain === true ? what : `no progress, ${what}`;
@@ -87,7 +87,7 @@ export function unansweredNotes(world: World): Action[] {
   const { url, kind, message } = unansweredOffers;
   const what =
     kind === 'unreachable'
-      ? `this machine cannot reach the load balancer at ${url} (${message}), so no product is handed out. ${adviceFor(stallFacts('unreachable').remedy, run)}`
+      ? `this machine cannot reach the load balancer at ${url} (${message}), so no product is handed out. ${adviceFor(stallKind('unreachable').remedy, run)}`
       : `no instance answers an offer through the load balancer at ${url} (${message}), although its targets are healthy`;
   return [{ kind: 'note', note: { key: `offers ${kind}`, event: 'forecast', detail: what }, alarm: true }];
 }

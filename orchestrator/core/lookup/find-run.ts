@@ -8,7 +8,7 @@ import { createReaders } from '../db/create-stores.ts';
 import { LATEST_VERSION, migrate, versionOf } from '../db/migrate.ts';
 import type { Output } from '../caller.ts';
 import { type Config, loadConfig } from '../config/load-config.ts';
-import type { ConfigPlace } from '../feature.ts';
+import type { ConfigSource } from '../feature.ts';
 import { competesWith, lockNamesOfConfig } from './run-lock.ts';
 
 /** Opens the database of the configuration. While its server restarts, the command waits, and tells the user. */
@@ -17,7 +17,7 @@ export const openWaiting = ({ values }: Config, output: Pick<Output, 'line'>): P
 
 /** Opens the database of the configuration for `work`, as `openWaiting` does, and closes it afterwards. */
 export async function withDatabase<T>(
-  place: ConfigPlace,
+  place: ConfigSource,
   output: Pick<Output, 'line'>,
   work: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {

@@ -1,7 +1,7 @@
 /** `assert` of a mapping's fields: which values of a row break it, and what becomes of them. Pure. */
 import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
 import type { Assertion, ChainValue, FieldValue, Mapping, Row, Scalar } from '../../../shared/domain/mapping.ts';
-import { isUnread, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
 
 /** A value that breaks its field's assertion. */
 export interface Broken {
@@ -76,7 +76,7 @@ export class Assertions {
 
 function wordsOf({ judge }: Rule, value: FieldValue, standing: number | undefined): string | null {
   const judgeOne = (one: ChainValue): string | null => {
-    if (!isUnread(one)) return judge(one, standing);
+    if (!isAmbiguous(one)) return judge(one, standing);
     const readings = readingsOf(one).map((reading) => judge(reading, standing));
     return readings.every((words) => words !== null) ? (readings[0] ?? null) : null;
   };

@@ -6,7 +6,7 @@
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 
-export interface StallFacts {
+export interface StallKind {
   exitCode: ExitCode;
   /** The cause as a clause: it follows "because" and begins the reason of the run. */
   because: string;
@@ -87,11 +87,11 @@ const STALL_CAUSES = {
     remedy: 'orchestrator logs has what the instances reported last; orchestrator retry crawls what is left.',
     rest: 'lost-instance',
   },
-} as const satisfies Record<string, StallFacts>;
+} as const satisfies Record<string, StallKind>;
 
 export type StallCause = keyof typeof STALL_CAUSES;
 
-export const stallFacts = (cause: StallCause): StallFacts => STALL_CAUSES[cause];
+export const stallKind = (cause: StallCause): StallKind => STALL_CAUSES[cause];
 
 /** True for a stop request that the watchdog has made. */
 export const isStallCause = (request: string | null): request is StallCause =>

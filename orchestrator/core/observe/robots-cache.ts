@@ -60,10 +60,10 @@ export class RobotsCache {
 
   async #tell(before: RobotsPolicy | null, after: RobotsPolicy): Promise<void> {
     for (const [domain, policy] of domainsOf(after).entries())
-      await this.#tellOf(policyAt(before, domain), policy, after);
+      await this.#alarmOf(policyAt(before, domain), policy, after);
   }
 
-  async #tellOf(before: RobotsPolicy | null, after: RobotsPolicy, whole: RobotsPolicy): Promise<void> {
+  async #alarmOf(before: RobotsPolicy | null, after: RobotsPolicy, whole: RobotsPolicy): Promise<void> {
     const { alarm } = this.#options;
     const who = whole.domains === undefined ? 'the fleet' : 'that domain';
     if (after.access === 'none' && before?.access !== 'none')

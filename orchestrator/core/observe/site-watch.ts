@@ -12,7 +12,7 @@ import { unreadableRobots } from '../model/robots-pace.ts';
 /** Requests that are judged together. */
 const WINDOW = 50;
 /** Requests at the new pace that decide the next step. */
-const PROBE = 3;
+const STEP_REQUESTS = 3;
 /** The longest interval, as a multiple of the planned one. */
 const SLOWEST = 8;
 /** Heartbeats after which an order has reached every instance that reports. */
@@ -52,7 +52,7 @@ export class SiteWatch {
     const isDue = nowMs - this.#steppedAtMs >= ORDER_HEARTBEATS * view.limits.heartbeatMs;
     if (this.#slowdown === 1) {
       if (window.unavailable > Math.max(WINDOW, window.tried) / 2) this.#step(2, window, nowMs);
-    } else if (isDue && window.tried >= PROBE) {
+    } else if (isDue && window.tried >= STEP_REQUESTS) {
       const isBad = window.unavailable > window.tried / 2;
       this.#step(isBad ? Math.min(SLOWEST, this.#slowdown * 2) : this.#slowdown / 2, window, nowMs);
     }

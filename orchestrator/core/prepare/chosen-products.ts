@@ -37,7 +37,7 @@ export function idsFrom(file: string): RunSource {
   };
 }
 
-/** The first products of products.query: for a trial. Their number says nothing about the list. */
+/** The first products of products.query, to try a run out. Their number says nothing about the list. */
 export const firstOfQuery = (limit: number): RunSource => ({
   isQuery: true,
   choose: async (checked) => {

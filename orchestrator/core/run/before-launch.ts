@@ -6,9 +6,9 @@ import type { Database } from '../db/connect.ts';
 import type { Plan } from '../plan/plan.ts';
 import { awsOptions } from '../cloud-access/cloud-access.ts';
 import { type Config, type Environment, type FlagValue, loadConfig, refuseMisspelt } from '../config/load-config.ts';
-import type { ConfigPlace } from '../feature.ts';
+import type { ConfigSource } from '../feature.ts';
 import type { ProductList } from '../prepare/products.ts';
-import { assumedTarget, type RunPlace } from '../config/target.ts';
+import { assumedTarget, type RunInputs } from '../config/target.ts';
 import { ALL_CHECKS } from '../checks/all-checks.ts';
 import { type Check, type Finding, findingOf, ok, warning } from '../checks/check.ts';
 import { createFacts, type FactsOptions } from '../checks/facts.ts';
@@ -19,7 +19,7 @@ const PATIENCE_OF_A_RUN = 3;
 
 /** Throws one AppError with everything that blocks this launch; resolves with the warnings, as lines. */
 export async function checkBeforeLaunch(
-  options: RunPlace & { database: Database; plan: Plan; products: ProductList },
+  options: RunInputs & { database: Database; plan: Plan; products: ProductList },
 ): Promise<string[]> {
   const { database, plan, products } = options;
   const checks = checksFor(options.target.dryRun).filter((check) => check.beforeLaunch === true);
@@ -77,7 +77,7 @@ const standsOn = (check: Check, id: string): boolean =>
 
 async function look(
   checks: readonly Check[],
-  place: RunPlace,
+  place: RunInputs,
   known: NonNullable<FactsOptions['known']>,
   patience = PATIENCE_OF_A_RUN,
 ): Promise<CheckResult[]> {
@@ -108,7 +108,7 @@ const namedFor =
   (check: Check): Check => ({ ...check, title: `${check.title} (${region})` });
 
 /** The configuration in its short form, for this region alone. */
-function inRegion({ config, target, environment }: RunPlace, there: ConfiguredRegion): RunPlace {
+function inRegion({ config, target, environment }: RunInputs, there: ConfiguredRegion): RunInputs {
   const { region, subnets, security_groups, image, load_balancer, vcpu_quota } = there;
   const own = { region, regions: null, subnets, security_groups, image, load_balancer, vcpu_quota };
   const values = { ...config.values, aws: { ...config.values.aws, ...own } };
@@ -117,7 +117,7 @@ function inRegion({ config, target, environment }: RunPlace, there: ConfiguredRe
 
 async function lookIn(
   checks: readonly Check[],
-  { config, target, environment }: RunPlace,
+  { config, target, environment }: RunInputs,
   known: NonNullable<FactsOptions['known']>,
   patience: number,
 ): Promise<CheckResult[]> {
@@ -139,7 +139,7 @@ function mappingFinding(config: Config): Finding {
   }
 }
 
-export interface ExamineOptions extends ConfigPlace {
+export interface ExamineOptions extends ConfigSource {
   flags: readonly FlagValue[];
   dryRun: boolean;
   /** For tests. Omitted: all of them. */

@@ -81,7 +81,7 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
       settings,
       deadlineMs: settings.run.deadlineMs,
       callbackListen: config.values.server.listen ?? (target.dryRun ? '127.0.0.1:0' : '0.0.0.0:8700'),
-      launchKit: () => Promise.resolve(template),
+      launchTemplate: () => Promise.resolve(template),
     }),
   );
   await createResultTable(context.database, settings.results, settings.mapping, context.config.features);

@@ -26,7 +26,7 @@ import { migrate } from '../db/migrate.ts';
 import { createResultTable } from '../db/result-table.ts';
 import { carryOut, publishReport } from './carry-out.ts';
 import { loadConfig } from '../config/load-config.ts';
-import type { ConfigPlace } from '../feature.ts';
+import type { ConfigSource } from '../feature.ts';
 import type { RunContext } from './run-context.ts';
 import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud-access/run-bucket.ts';
@@ -34,7 +34,7 @@ import { lockNamesOfConfig, lockNamesOfRun, takeLock } from '../lookup/run-lock.
 import { resumeRun } from './resume.ts';
 import { openWaiting } from '../lookup/find-run.ts';
 
-export interface LoadOptions extends ConfigPlace {
+export interface LoadOptions extends ConfigSource {
   runId: string;
 }
 

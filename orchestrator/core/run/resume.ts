@@ -12,7 +12,7 @@ import type { RunContext } from './run-context.ts';
 import { openSession } from './run-session.ts';
 import { openCloud } from '../cloud-access/cloud-access.ts';
 import { type Config, loadConfig } from '../config/load-config.ts';
-import type { ConfigPlace } from '../feature.ts';
+import type { ConfigSource } from '../feature.ts';
 import { findRun, hasLeftovers, isUnfinished, openWaiting } from '../lookup/find-run.ts';
 import { provideBrowser } from '../prepare/browser-boot.ts';
 import { ownNetwork } from '../cloud-access/launch-network.ts';
@@ -33,7 +33,7 @@ import { listen, splitAddress } from '../server/listen.ts';
 import { findPortHolder } from '../server/port-holder.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
 
-export interface ResumeOptions extends ConfigPlace {
+export interface ResumeOptions extends ConfigSource {
   runId: string | undefined;
 }
 
@@ -108,7 +108,7 @@ export async function resumeRun(context: RunContext, run: RunRecord): Promise<Op
     settings: run.settings,
     deadlineMs: run.deadlineAtMs - run.startedAtMs,
     callbackListen,
-    launchKit: saidOnce(output, async () => {
+    launchTemplate: saidOnce(output, async () => {
       const instances = await stores.of(run.id).fleet.instances();
       const bundle = await bundleToGoOnWith(makeBundle, instances, cloud.objects, (text) => output.line(`! ${text}`));
       const own = ownNetwork(run.dryRun, env);

@@ -35,7 +35,7 @@ export interface SessionOptions {
   settings: Pick<RunSettings, 'aws' | 'site' | 'results'>;
   deadlineMs: number;
   callbackListen: string;
-  launchKit: () => Promise<LaunchTemplate>;
+  launchTemplate: () => Promise<LaunchTemplate>;
 }
 
 export type Session = Awaited<ReturnType<typeof openSession>>;
@@ -58,7 +58,7 @@ export async function openSession(context: RunContext, options: SessionOptions) 
     watchBucket: (objects, onChange) => watchStore(objects, aws.bucket, onChange),
     offers,
     signatures: ED25519,
-    launchTemplate: options.launchKit,
+    launchTemplate: options.launchTemplate,
     privateKey,
     robots: { reader: robotsReader(site), deadlineMs },
     onWorld(world) {

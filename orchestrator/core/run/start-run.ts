@@ -4,7 +4,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { prepareNextNight } from './next-night.ts';
 import { type Config, type FlagValue, loadConfig } from '../config/load-config.ts';
-import type { ConfigPlace } from '../feature.ts';
+import type { ConfigSource } from '../feature.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { newRunId } from '../new-run.ts';
 import { startInWords } from '../plan/render-plan.ts';
@@ -17,7 +17,7 @@ import { type DueTimeOfRun, emit } from '../run-events.ts';
 import type { Caller } from '../caller.ts';
 import { openStart } from './start-context.ts';
 
-export interface StartOptions extends ConfigPlace {
+export interface StartOptions extends ConfigSource {
   flags: FlagValue[];
   dryRun: boolean;
   /** Asked once the plan is shown; false launches nothing. */

@@ -6,7 +6,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { openBucket } from '../../core/cloud-access/cloud-access.ts';
 import { bundleOfRun, putBundle } from '../../core/cloud-access/launch-template.ts';
 import type { Config } from '../../core/config/load-config.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import { assertTakesCommands, type HostResult, runOnFleet } from './run-command.ts';
 import { updateFleet, type UpdateReport } from './update-fleet.ts';
 import { getRun, storesOf, withDatabase } from '../../core/lookup/find-run.ts';
@@ -17,7 +17,7 @@ import type { RunRecord, StoreReaders } from '../../core/model/stores.ts';
 import { watchInterrupts } from '../../cli/interrupts.ts';
 import type { Output } from '../../cli/output.ts';
 
-export interface ExecOptions extends ConfigPlace {
+export interface ExecOptions extends ConfigSource {
   runId: string;
   words: readonly string[];
   slots: readonly number[];

@@ -8,7 +8,7 @@ import { LOSS_REASON } from '../../core/model/loss-reason.ts';
 import { ownPaceMs } from '../../core/decide/shares/workers.ts';
 import { adviceFor } from '../../core/model/try-again.ts';
 import { rightsRemedy } from '../../core/decide/launches/rights.ts';
-import { isStallCause, stallFacts } from '../../core/model/stall-causes.ts';
+import { isStallCause, stallKind } from '../../core/model/stall-causes.ts';
 import { stateReasonRemedy, stateReasonText } from '../../core/decide/launches/state-reason.ts';
 import type { InstanceRecord, RunEvent, RunRecord, IncidentRecord } from '../../core/model/stores.ts';
 import { slowerPaceInWords } from '../../core/decide/site-cap.ts';
@@ -39,7 +39,7 @@ export function nextRunAdvice(input: AdviceInput): string[] {
   }
   // No number of instances would have helped.
   if (isStallCause(run.request)) {
-    const { because, remedy } = stallFacts(run.request);
+    const { because, remedy } = stallKind(run.request);
     return [`${because}: ${adviceFor(remedy, run)}`];
   }
   const advice: string[] = [];

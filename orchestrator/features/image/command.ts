@@ -18,7 +18,7 @@ import { BUILDER_TYPES } from '../../core/plan/defaults.ts';
 import { hourlyPrice } from '../../core/plan/price-table.ts';
 import { awsOptions } from '../../core/cloud-access/cloud-access.ts';
 import { type Config, type Environment, loadConfig } from '../../core/config/load-config.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import { storesToList, withDatabase } from '../../core/lookup/find-run.ts';
 import { confirmRun } from '../../cli/confirm.ts';
 import { type Copy, copyFailure, copyImage, errorIn, howToPin, joinErrors, makeImage } from './make-image.ts';
@@ -29,7 +29,7 @@ import { renderTable } from '../../../shared/domain/text-table.ts';
 import { ownerOf, volumeOf } from '../../core/prepare/settings-of.ts';
 import { isLocal, regionOf } from '../../core/config/target.ts';
 
-export interface ImageOptions extends ConfigPlace {
+export interface ImageOptions extends ConfigSource {
   yes: boolean;
   /** Omitted: that of the first type in aws.instance_types that can hold a browser. */
   architecture?: Architecture;
@@ -53,7 +53,7 @@ export async function imageCommand(options: ImageOptions, output: Output): Promi
   const config = loadConfig(options);
   const architecture = options.architecture ?? architectureFor(config);
   if (options.print === 'recipe') return print('recipe', imageRecipe({ powerOff: false }), output);
-  const [first, ...others] = placesOf(config, options.environment);
+  const [first, ...others] = imageRegionsOf(config, options.environment);
   if (first === undefined)
     throw new AppError('config-invalid', `an image is made in a region: aws.region is missing in ${config.file}`);
   if (options.print === 'packer')
@@ -71,7 +71,7 @@ export async function imageCommand(options: ImageOptions, output: Output): Promi
 }
 
 /** A region whose runs may need an image. */
-interface Place {
+interface ImageRegion {
   region: string;
   aws: AwsOptions;
   images: Ec2Images;
@@ -80,7 +80,7 @@ interface Place {
 }
 
 /** In the order of the configuration; empty if no region is configured. Makes no call. */
-function placesOf(config: Config, environment: Environment): Place[] {
+function imageRegionsOf(config: Config, environment: Environment): ImageRegion[] {
   const { endpoint, regions, ...there } = config.values.aws;
   const region = regionOf(config, environment);
   const named = regions ?? (region === null ? [] : [{ ...there, region }]);
@@ -101,9 +101,9 @@ interface Making {
   config: Config;
   architecture: Architecture;
   /** Where the image is made. */
-  first: Place;
+  first: ImageRegion;
   /** Where it is copied to. */
-  others: Place[];
+  others: ImageRegion[];
 }
 
 async function make(making: Making, output: Output): Promise<ExitCode> {
@@ -173,19 +173,23 @@ function finish(done: object, failure: AppError | null, output: Output): ExitCod
 }
 
 /** The subnet and groups a run would launch in: the builder needs the same way out to the internet. */
-async function networkOf({ aws, subnets, groups }: Place): Promise<{ subnetId: string; securityGroupIds: string[] }> {
+async function networkOf({
+  aws,
+  subnets,
+  groups,
+}: ImageRegion): Promise<{ subnetId: string; securityGroupIds: string[] }> {
   using compute = new Ec2Compute(aws);
   const [subnet] = await compute.subnets(subnets);
   return { subnetId: subnet!.id, securityGroupIds: await compute.securityGroups(groups, subnet!.vpcId) };
 }
 
 interface Listing {
-  answered: (Place & { own: OwnImage[] })[];
+  answered: (ImageRegion & { own: OwnImage[] })[];
   /** Of the regions that do not answer; printed. */
   errors: AppError[];
 }
 
-async function listImages(places: readonly Place[], output: Output): Promise<Listing> {
+async function listImages(places: readonly ImageRegion[], output: Output): Promise<Listing> {
   const listing: Listing = { answered: [], errors: [] };
   const answers = await Promise.allSettled(places.map(({ images }) => images.ownImages()));
   for (const [i, answer] of answers.entries()) {
@@ -197,9 +201,9 @@ async function listImages(places: readonly Place[], output: Output): Promise<Lis
   return listing;
 }
 
-const namesOf = (places: readonly Place[]): string => places.map(({ region }) => region).join(', ');
+const namesOf = (places: readonly ImageRegion[]): string => places.map(({ region }) => region).join(', ');
 
-async function show(places: readonly Place[], output: Output): Promise<ExitCode> {
+async function show(places: readonly ImageRegion[], output: Output): Promise<ExitCode> {
   const { answered, errors } = await listImages(places, output);
   const images = answered.flatMap(({ region, own }) => own.map((image) => ({ region, ...image })));
   if (images.length > 0)
@@ -215,7 +219,7 @@ async function show(places: readonly Place[], output: Output): Promise<ExitCode>
 }
 
 async function prune(
-  places: readonly Place[],
+  places: readonly ImageRegion[],
   config: Config,
   options: ImageOptions,
   output: Output,

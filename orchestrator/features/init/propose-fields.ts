@@ -1,6 +1,6 @@
 /** `init --url`: which fields product pages have, and where. Every place is tried with the extraction of a real run. */
 import type { FieldValue, Mapping, Row } from '../../../shared/domain/mapping.ts';
-import { isUnread, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
 import { readMapping } from '../../core/config/read-mapping.ts';
 
 /** A source of a field, as the short form of a mapping has it, without the field's options. */
@@ -82,7 +82,7 @@ export const DATA_PLACES: readonly Place[] = FIELDS.flatMap((field) => [
 export const LAST_PLACES: readonly Place[] = [{ field: 'title', source: TITLE_META }];
 
 /** A mapping with a field for every place, and the texts that say what the page calls itself. */
-export function probeMapping(places: readonly Place[]): Mapping {
+export function surveyMapping(places: readonly Place[]): Mapping {
   const fields = Object.fromEntries(
     places.map(({ field, source }, i) => {
       const isData = source.json_ld !== undefined || source.microdata !== undefined;
@@ -191,7 +191,7 @@ const shortest = (source: FieldSource): string | FieldSource =>
 const hasValue = (value: FieldValue): boolean => value !== null && value !== '';
 
 /** Several prices, of which another place would only be a guess. */
-const isUnclear = (value: FieldValue): boolean => isUnread(value) && readingsOf(value).length === 0;
+const isUnclear = (value: FieldValue): boolean => isAmbiguous(value) && readingsOf(value).length === 0;
 
 /** The doubt of a price that is 0. */
 export const NO_PRICE = '0 is no price';

@@ -19,7 +19,7 @@ import {
   type Place,
   probedPage,
   type ProbedPage,
-  probeMapping,
+  surveyMapping,
   type ProposedField,
   proposeFields,
 } from './propose-fields.ts';
@@ -38,7 +38,7 @@ export interface ShopProposal {
 }
 
 /** How a page is read for a proposal. */
-const trialOf = (url: string, render: ShopProposal['render']) => ({
+const pageRequestOf = (url: string, render: ShopProposal['render']) => ({
   url,
   site: { ...defaultSite(`${new URL(url).origin}/{id}`), render },
   chromiumPath: null,
@@ -102,7 +102,7 @@ type ReadPage = PageReading & { outcome: 'read' };
 async function fieldsOf(urls: readonly string[], render: ShopProposal['render']): Promise<ProposedField[]> {
   const pages: ReadPage[] = [];
   for (const url of urls) {
-    const trial = { ...trialOf(url, render), mapping: probeMapping(DATA_PLACES), file: null, survey: true };
+    const trial = { ...pageRequestOf(url, render), mapping: surveyMapping(DATA_PLACES), file: null, survey: true };
     const page = await askCrawlApi(trial);
     if (page.outcome === 'failed')
       throw new AppError('usage', `${url} gives no page: ${page.detail}`, { hint: 'Look at it in a browser.' });
@@ -150,7 +150,7 @@ async function readAgain({ kind, survey }: ReadPage, url: string, places: readon
     const file = join(folder, `page.${kind}`);
     // The mark says that it is UTF-8 now, whatever its own markup says.
     writeFileSync(file, `\uFEFF${survey?.text ?? ''}`);
-    const page = await askCrawlApi({ ...trialOf(url, 'http'), mapping: probeMapping(places), file });
+    const page = await askCrawlApi({ ...pageRequestOf(url, 'http'), mapping: surveyMapping(places), file });
     if (page.outcome === 'read') return page;
     throw new AppError('internal', `${url} could not be read again: ${page.detail}`);
   } finally {

@@ -6,12 +6,12 @@ import { testNotice } from './notice.ts';
 import { deliver, nameOf } from './deliver.ts';
 import { senderOf, targetsOf } from './announce.ts';
 import { loadConfig } from '../../core/config/load-config.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import type { Output } from '../../cli/output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 
 /** Exit code 4 when a target did not take the notice. Throws `config-invalid` when there is no target. */
-export async function notifyCommand(options: ConfigPlace, output: Output): Promise<ExitCode> {
+export async function notifyCommand(options: ConfigSource, output: Output): Promise<ExitCode> {
   const config = loadConfig(options);
   const targets = targetsOf(config);
   if (targets.length === 0)

@@ -20,7 +20,7 @@ export function mailOf(notice: Notice): { subject: string; text: string } {
     ),
     section(bans === undefined ? '' : `Bans: ${bans.count}`, renderBans(notice)),
     section('Notes', notes.map((note) => `- ${note}`).join('\n')),
-    renderFacts(notice),
+    renderDetails(notice),
   ];
   return { subject: subjectOf(notice), text: `${printable(parts.filter(Boolean).join('\n\n'))}\n` };
 }
@@ -44,7 +44,7 @@ function renderBans({ bans, timezone }: Notice): string {
 }
 
 /** Where it happened and where to look. */
-function renderFacts(notice: Notice): string {
+function renderDetails(notice: Notice): string {
   const { timezone, products, cost } = notice;
   const local = (iso: string | null | undefined): string | null => (iso ? showLocal(Date.parse(iso), timezone) : null);
   const counts =

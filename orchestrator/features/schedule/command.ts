@@ -7,14 +7,14 @@ import { showLocal } from '../../../shared/domain/local-time.ts';
 import { createTimetable } from '../../core/config/timetable.ts';
 import { scheduleNameOf } from '../../core/prepare/settings-of.ts';
 import { type Environment, loadConfig } from '../../core/config/load-config.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import { watchInterrupts } from '../../cli/interrupts.ts';
 import type { Output } from '../../cli/output.ts';
 import { userName } from '../../cli/passwd-entry.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { crontabLines, systemdUnit, unitName } from './print.ts';
 
-export interface ScheduleOptions extends ConfigPlace {
+export interface ScheduleOptions extends ConfigSource {
   /** For the processes that the daemon starts; what is printed names the npm that is found on its PATH. */
   processEnvironment: Environment;
   /** The program that this process runs. */

@@ -70,8 +70,8 @@ export type Action = { say?: string | undefined; stuck?: StuckRun } & (
 /** Empty when there is nothing to do; at most one action starts a process. */
 export function decide(view: View): Action[] {
   const { rows } = view;
-  const takenUp = rows.map((row) => takeUp(row, view)).find((write) => write !== null);
-  if (takenUp) return [takenUp];
+  const adopted = rows.map((row) => adopt(row, view)).find((write) => write !== null);
+  if (adopted) return [adopted];
   const expired = expire(view);
   if (expired.length > 0 || view.isLeaving) return expired;
   const upkeep = [...keep(view), ...stopStuck(view), ...lookAhead(view)];
@@ -106,7 +106,7 @@ function lookAhead(view: View): Action[] {
 }
 
 /** A started row whose process has ended, or that has lost its daemon. */
-function takeUp(row: StoredDueTime, view: View): Action | null {
+function adopt(row: StoredDueTime, view: View): Action | null {
   const { dueAtMs, state, owner, runner } = row;
   if (state !== 'started' || isAnothers(row, view)) return null;
   if (isAlive(row, view)) {

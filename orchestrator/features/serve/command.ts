@@ -33,7 +33,7 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   const config = loadConfig(options);
   const address = options.listen ?? config.values.server.operator;
   const setting = options.listen === undefined ? 'server.operator' : '--listen';
-  const place = placeOf(config, address, setting);
+  const place = listenAddressOf(config, address, setting);
   await using database = await openDatabase(config.values.database.url);
   using interrupts = watchInterrupts();
   await migrate(database);
@@ -78,14 +78,14 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   return EXIT.complete;
 }
 
-interface Place {
+interface ListenAddress {
   host: string;
   /** Reachable from other machines. */
   isOpen: boolean;
   tls: Tls | undefined;
 }
 
-function placeOf({ file, values }: Config, address: string, setting: string): Place {
+function listenAddressOf({ file, values }: Config, address: string, setting: string): ListenAddress {
   const host = address.slice(0, address.lastIndexOf(':'));
   const isOpen = !isLoopback(host);
   const { operator_token: token, operator_tls: tls } = values.server;

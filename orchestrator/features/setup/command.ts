@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { shellWord } from '../../../shared/domain/shell-word.ts';
 import { loadConfig } from '../../core/config/load-config.ts';
-import type { ConfigPlace } from '../../core/feature.ts';
+import type { ConfigSource } from '../../core/feature.ts';
 import type { Output } from '../../cli/output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { fleetLines, resourcesOf } from './resources.ts';
@@ -13,7 +13,7 @@ import { terraformText } from './terraform.ts';
 import { type SetupFlags, type SetupValues, setupValues } from './values.ts';
 
 /** The configuration file need not exist yet: then everything comes from flags. */
-export interface SetupOptions extends ConfigPlace {
+export interface SetupOptions extends ConfigSource {
   /** A folder to write the file to; without it the text goes to stdout. */
   out?: string;
   flags: SetupFlags;

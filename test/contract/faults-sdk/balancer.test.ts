@@ -155,9 +155,9 @@ describe('the load balancer', () => {
     async () => {
       const frozen = await target();
       const at = await withTargets(frozen);
-      await cloud.befall(frozen.id, 'freeze');
+      await cloud.inject(frozen.id, 'freeze');
       await inHealth(at, frozen, 'unhealthy');
-      await cloud.befall(frozen.id, 'thaw');
+      await cloud.inject(frozen.id, 'thaw');
       await inHealth(at, frozen, 'healthy');
       expect((await offer(at))[0]!.result.kind).toBe('taken');
     },

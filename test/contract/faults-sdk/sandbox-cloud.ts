@@ -48,7 +48,7 @@ export class SandboxCloud {
 
   be = (conditions: ConditionsChange): Promise<unknown> => this.sandbox.control('PATCH', 'conditions', conditions);
 
-  befall = (id: string, what: string): Promise<unknown> =>
+  inject = (id: string, what: string): Promise<unknown> =>
     this.sandbox.control('POST', `instances/${id}`, { do: what });
 
   /** Fault rules that no request has met yet. */

@@ -16,7 +16,7 @@ useSandbox((made) => ({ sandbox, clients, bundleUrl } = made));
 afterEach(() => sandbox.control('DELETE', 'conditions'));
 
 const be = (conditions: ConditionsChange) => sandbox.control('PATCH', 'conditions', conditions);
-const befall = (id: string, what: string) => sandbox.control('POST', `instances/${id}`, { do: what });
+const inject = (id: string, what: string) => sandbox.control('POST', `instances/${id}`, { do: what });
 const terminate = (...InstanceIds: string[]) => clients.ec2.terminateInstances({ InstanceIds });
 
 const pidOf = async (id: string): Promise<number | null> =>
@@ -59,23 +59,23 @@ describe('faults of an instance', () => {
   it('kills its program, which is started again; a crash is permanent, and EC2 notices neither', async () => {
     const { id } = await boot(clients, bundleUrl);
     const first = (await pidOf(id))!;
-    await befall(id, 'kill');
+    await inject(id, 'kill');
     const second = await eventually('another process', async () => {
       const pid = await pidOf(id);
       return pid === null || pid === first ? null : pid;
     });
-    await befall(id, 'crash');
+    await inject(id, 'crash');
     await eventually('the end of it', async () => (existsSync(`/proc/${second}`) ? null : true));
     expect((await look(clients, id)).State?.Name).toBe('running');
-    await expect(befall(id, 'freeze')).rejects.toThrow('409');
+    await expect(inject(id, 'freeze')).rejects.toThrow('409');
     await terminate(id);
     await inState(clients, id, 'terminated');
   });
 
   it('retires it to stopped, or ends it, without any call', async () => {
     const [retired, ended] = [await boot(clients, bundleUrl), await boot(clients, bundleUrl)];
-    await befall(retired.id, 'retire');
-    await befall(ended.id, 'terminate');
+    await inject(retired.id, 'retire');
+    await inject(ended.id, 'terminate');
     expect((await inState(clients, retired.id, 'stopped')).StateReason?.Code).toBe('Server.ScheduledStop');
     expect((await inState(clients, ended.id, 'terminated')).StateReason?.Code).toBe('Server.InternalError');
     expect(await pidOf(retired.id)).toBeNull();
@@ -91,17 +91,17 @@ describe('faults of an instance', () => {
     expect(DisableApiTermination?.Value).toBe(true);
     expect((await refusal(terminate(id))).code).toBe('OperationNotPermitted');
     await clients.ec2.modifyInstanceAttribute({ InstanceId, DisableApiTermination: { Value: false } });
-    await befall(id, 'protect');
+    await inject(id, 'protect');
     expect((await refusal(terminate(id))).code).toBe('OperationNotPermitted');
-    await befall(id, 'unprotect');
+    await inject(id, 'unprotect');
     await terminate(id);
     await inState(clients, id, 'terminated');
   });
 
   it('is refused for an unknown instance or action', async () => {
-    await expect(befall('i-00000000000000000', 'freeze')).rejects.toThrow('404');
+    await expect(inject('i-00000000000000000', 'freeze')).rejects.toThrow('404');
     const { InstanceId } = await launch(clients);
-    await expect(befall(InstanceId!, 'explode')).rejects.toThrow('400');
+    await expect(inject(InstanceId!, 'explode')).rejects.toThrow('400');
   });
 });
 

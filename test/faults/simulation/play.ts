@@ -49,7 +49,7 @@ export const ROOMY: Partial<PlanInput> = { minInstances: 10 };
 type Fault = (world: SimulatedWorld) => void;
 
 /** Something that befalls the first `count` of those that crawl at that moment. */
-const befall =
+const inject =
   (atMs: number, count: number, act: (victim: SimulatedInstance, world: SimulatedWorld) => void): Fault =>
   (world) =>
     void world.clock.at(START_MS + atMs, () => {
@@ -59,10 +59,10 @@ const befall =
 
 /** `silent`: EC2 goes on showing them as running, as with a kernel panic. */
 export const kill = (atMs: number, count: number, silent = false): Fault =>
-  befall(atMs, count, (victim, { cloud }) => (silent ? victim.end() : cloud.compute.kill(victim.id)));
+  inject(atMs, count, (victim, { cloud }) => (silent ? victim.end() : cloud.compute.kill(victim.id)));
 
 export const slow = (atMs: number, count: number, factor: number): Fault =>
-  befall(atMs, count, (victim) => void (victim.slowness *= factor));
+  inject(atMs, count, (victim) => void (victim.slowness *= factor));
 
 export const serverDown =
   (atMs: number, forMs: number): Fault =>

@@ -2,10 +2,10 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { exitCodesPage } from '../../../docs/generate-exit-codes.ts';
 import { type EndInput, endOf } from '../../../orchestrator/core/decide/end/exit-code.ts';
-import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, EXIT_MEANINGS } from '../../../shared/domain/exit-codes.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
-const ORDER = Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[];
+const ORDER = Object.keys(EXIT_MEANINGS) as (keyof typeof EXIT)[];
 const page = readFileSync(new URL('docs/exit-codes.md', ROOT), 'utf8');
 
 const fine: EndInput = {

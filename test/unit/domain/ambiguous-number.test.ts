@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
-import { type ColumnFacts, decideMark } from '../../../shared/domain/ambiguous-number.ts';
+import { type ColumnCounts, decideMark } from '../../../shared/domain/ambiguous-number.ts';
 
 type Shown = [points: number, commas: number];
 
-const decide = ([points, commas]: Shown, facts: Partial<ColumnFacts>): DecimalMark | null =>
+const decide = ([points, commas]: Shown, facts: Partial<ColumnCounts>): DecimalMark | null =>
   decideMark({ '.': points, ',': commas }, { products: 1_000, numbers: 0, last: null, ...facts });
 
 describe('The decimal mark of a column', () => {
-  it.each<[string, Shown, Partial<ColumnFacts>, DecimalMark | null]>([
+  it.each<[string, Shown, Partial<ColumnCounts>, DecimalMark | null]>([
     ['three values and one in twenty', [0, 3], { numbers: 60 }, ','],
     ['many values', [950, 0], { numbers: 1_000 }, '.'],
     ['every one of three', [3, 0], { numbers: 3 }, '.'],
@@ -16,7 +16,7 @@ describe('The decimal mark of a column', () => {
     expect(decide(shown, facts)).toBe(mark);
   });
 
-  it.each<[string, Shown, Partial<ColumnFacts>]>([
+  it.each<[string, Shown, Partial<ColumnCounts>]>([
     ['two values', [0, 2], { numbers: 2 }],
     ['fewer than one in twenty', [0, 3], { numbers: 61 }],
     ['a majority', [500, 1], { numbers: 600 }],

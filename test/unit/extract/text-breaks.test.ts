@@ -1,7 +1,7 @@
 /** The text from which numbers and dates are read breaks where a browser breaks it; the text of other fields does not. */
 import { describe, expect, it } from 'vitest';
 import type { Processor, Step } from '../../../shared/domain/mapping.ts';
-import { isUnread } from '../../../shared/domain/ambiguous-number.ts';
+import { isAmbiguous } from '../../../shared/domain/ambiguous-number.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import { cpuMs } from '../../support/cpu-ms.ts';
@@ -21,7 +21,7 @@ async function readAll(html: string, ...then: Step[]): Promise<unknown> {
     await valueBy([xpath("normalize-space(//*[@class='p'])"), ...then], page),
   ];
   for (const way of ways) expect(way).toEqual(ways[0]);
-  return isUnread(ways[0]) ? 'undecided' : ways[0];
+  return isAmbiguous(ways[0]) ? 'undecided' : ways[0];
 }
 
 const UNDECIDED = 'undecided';

@@ -43,7 +43,7 @@ export function aFleet(clock: VirtualClock): { fleet: Fleet; on: MachineSpec[]; 
       off.push(spec.id);
     },
     consoleOutput: () => Buffer.of(),
-    befall: () => false,
+    inject: () => false,
     hasAgent: false,
     execute: () => {
       throw new Error('no command is run here');

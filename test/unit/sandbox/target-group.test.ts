@@ -29,7 +29,8 @@ beforeEach(() => {
     {
       clock,
       findInstance: (id) => instances.get(id) ?? null,
-      probe: async ({ address }) => (sick.has(address) ? { code: 'Target.Timeout', text: 'Request timed out' } : null),
+      healthCheck: async ({ address }) =>
+        sick.has(address) ? { code: 'Target.Timeout', text: 'Request timed out' } : null,
     },
   );
   group.use = { loadBalancerArn: 'lb', address: 'balancer', zones: new Set(['z1']) };

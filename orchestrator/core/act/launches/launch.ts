@@ -158,7 +158,7 @@ async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credent
     // Whatever the region: the bucket and its keys are the same for all.
     for (const { name } of core.regions)
       noteRefused(core.processState.region(name).rights, 'launch', { ...refused, nowMs: core.clock.now() });
-    await tellRights(core, refused);
+    await reportRights(core, refused);
     throw error;
   }
 }
@@ -194,7 +194,7 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
       const answer = { ...result, ...(mayExist(record, cause) ? { mayExist: true as const } : {}) };
       await core.fleet.patch({ slot, epoch }, { answer });
       core.log.warn({ slot, epoch, cause, message }, 'EC2 refuses a launch');
-      return tellRefusal(core, run, record, result);
+      return reportRefusal(core, run, record, result);
     }
     case 'unknown': {
       await core.fleet.patch({ slot, epoch }, { answer: result });
@@ -216,7 +216,7 @@ function mayExist({ attempts, answer }: InstanceRecord, cause: RefusalCause): bo
 }
 
 /** One alarm per cause and per dry pool; repeated refusals are only logged. */
-async function tellRefusal(
+async function reportRefusal(
   core: Core,
   run: RunRecord,
   record: InstanceRecord,
@@ -230,7 +230,7 @@ async function tellRefusal(
       return;
     case 'credentials':
     case 'denied':
-      return tellRights(core, { cause, message }, at);
+      return reportRights(core, { cause, message }, at);
     case 'quota': {
       const { region = run.settings.aws.region } = request;
       const said = `${refusedLaunch(record, refused)}. ${quotaAdvice(run, request, await core.fleet.instances())}`;
@@ -248,7 +248,7 @@ async function tellRefusal(
   }
 }
 
-const tellRights = (core: Core, refused: RightsRefusal, at?: EpochId): Promise<void> =>
+const reportRights = (core: Core, refused: RightsRefusal, at?: EpochId): Promise<void> =>
   alarmOnce(core, refused.cause, refusedRights(refused), at);
 
 /** Records an instance that EC2 launched or shows for this claim, or its new state. */

@@ -13,7 +13,7 @@ import { stallWindowMs } from '../../decide/watchdog.ts';
 import { lastingRefusal, rightsRemedy } from '../../decide/launches/rights.ts';
 import { regionNamed } from '../../model/regions.ts';
 import { noteRefused } from '../../model/rights.ts';
-import { setStallCause, stallFacts } from '../../model/stall-causes.ts';
+import { setStallCause, stallKind } from '../../model/stall-causes.ts';
 import { adviceFor } from '../../model/try-again.ts';
 import { powerOffAtMs } from '../../model/run-deadlines.ts';
 import type { RunRecord } from '../../model/stores.ts';
@@ -37,7 +37,7 @@ export async function makeBalancer(core: Core, world: World, region: string): Pr
   const balancer = await balancers.ensure(request).catch(async (error: unknown) => {
     // The balancer may have been swept while this call was in flight.
     known.balancerMayRemain = true;
-    await tellFailure(core, world, region, error);
+    await reportFailure(core, world, region, error);
     throw error;
   });
   known.balancerRefused = false;
@@ -48,7 +48,7 @@ export async function makeBalancer(core: Core, world: World, region: string): Pr
   await core.run.setBalancer(region, balancer);
 }
 
-async function tellFailure(core: Core, world: World, region: string, error: unknown): Promise<void> {
+async function reportFailure(core: Core, world: World, region: string, error: unknown): Promise<void> {
   const { limits, run } = world;
   const { clock } = core;
   const known = core.processState.region(region);
@@ -81,7 +81,7 @@ async function tellFailure(core: Core, world: World, region: string, error: unkn
     return alarmOnce(
       core,
       `balancer full ${region}`,
-      `the load balancer of this run in ${region} is refused: ${words}; it is asked for again for ${formatDuration(patienceMs)}, nothing is launched meanwhile, and then the run ends. ${adviceFor(stallFacts('balancer-quota').remedy, run)}`,
+      `the load balancer of this run in ${region} is refused: ${words}; it is asked for again for ${formatDuration(patienceMs)}, nothing is launched meanwhile, and then the run ends. ${adviceFor(stallKind('balancer-quota').remedy, run)}`,
     );
   }
   known.balancerFailingMs ??= clock.monotonic();
@@ -132,7 +132,7 @@ export async function removeBalancer(core: Core, { run, regions }: World, region
     const { balancer } = regionNamed(regions, region);
     if (balancer !== null) await balancers.remove(balancer);
   } catch (error) {
-    if (isRefusal(error)) await tellLeft(core, run, region, error);
+    if (isRefusal(error)) await reportLeftBehind(core, run, region, error);
     throw error;
   }
   known.balancerLeft = null;
@@ -153,13 +153,13 @@ export async function sweepBalancer(core: Core, { run, limits }: World, region: 
     known.sweepFailingMs ??= clock.monotonic();
     const lastsMs = clock.monotonic() - known.sweepFailingMs;
     if (!isRefusal(error) && lastsMs < limits.terminateMs) throw error;
-    await tellLeft(core, run, region, error);
+    await reportLeftBehind(core, run, region, error);
   }
   known.balancerMayRemain = false;
 }
 
 /** Remembers what the end of the run leaves behind, unless a later attempt removes it. */
-async function tellLeft(core: Core, run: RunRecord, region: string, error: unknown): Promise<void> {
+async function reportLeftBehind(core: Core, run: RunRecord, region: string, error: unknown): Promise<void> {
   const parts = error instanceof PartsLeft ? error.parts : null;
   const left = { parts, words: describeError(error) };
   core.processState.region(region).balancerLeft = left;

@@ -1,7 +1,7 @@
 /** How a run ends: its state and exit code from what became of the products. Pure. */
 import { EXIT, type ExitCode } from '../../../../shared/domain/exit-codes.ts';
 import { FAILURE_REASONS, type FailureReason } from '../../../../shared/domain/outcome.ts';
-import { isStallCause, stallFacts } from '../../model/stall-causes.ts';
+import { isStallCause, stallKind } from '../../model/stall-causes.ts';
 import type { LaunchEnd } from '../launches/launch-end.ts';
 import type { LedgerCounts, StopRequest, WorkReader } from '../../model/stores.ts';
 import { stallReason } from '../watchdog.ts';
@@ -84,7 +84,7 @@ function openEnd(input: EndInput): OpenEnd {
   if (request === 'banned' && left > 0)
     return ending('banned', EXIT.banned, `banned by the site: ${left} products not crawled`);
   if (isStallCause(request) && left > 0)
-    return ending('failed', stallFacts(request).exitCode, stallReason(request, left, input.stallDetail));
+    return ending('failed', stallKind(request).exitCode, stallReason(request, left, input.stallDetail));
   if (input.siteDown && request === null && failed > input.maxFailed * planned)
     return ending('completed', EXIT.siteDown, `the site is down: ${failed} of ${planned} products failed`);
   if (request === 'stop') return ending('cancelled', EXIT.interrupted, 'stopped');

@@ -1,6 +1,6 @@
 /** The contracts at the endpoint that `npm run contract` names: LocalStack, Floci, AWS Emulator, moto, or AWS itself. */
 import { describe } from 'vitest';
-import { probeEndpoint } from '../../../../orchestrator/core/cloud/endpoint-profile.ts';
+import { profileEndpoint } from '../../../../orchestrator/core/cloud/endpoint-profile.ts';
 import { describeEndpointContracts } from './endpoint-contracts.ts';
 
 const { CRAWLFLEET_CONTRACT_ENDPOINT: chosen = '', CRAWLFLEET_CONTRACT_REGION: region = 'ap-northeast-1' } =
@@ -25,7 +25,7 @@ function describeAws(): void {
 async function describeEndpoint(endpoint: string): Promise<void> {
   const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
   const options = { region, endpoint, credentials };
-  const { name, balancer } = await probeEndpoint(options);
+  const { name, balancer } = await profileEndpoint(options);
   describeEndpointContracts({
     title: `${name === 'unknown' ? 'an unknown endpoint' : name}, ${endpoint}`,
     // No divergence of the sandbox is known.

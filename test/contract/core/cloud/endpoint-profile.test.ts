@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { recognizeEndpoint } from '../../../../orchestrator/core/cloud-access/recognize-endpoint.ts';
-import { probeEndpoint } from '../../../../orchestrator/core/cloud/endpoint-profile.ts';
+import { profileEndpoint } from '../../../../orchestrator/core/cloud/endpoint-profile.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../../support/endpoints/moto-server.ts';
 import { startSandbox } from '../../../support/sandbox/start-sandbox.ts';
@@ -55,7 +55,7 @@ describe('the probe', () => {
     try {
       const rules = [{ what: 'error', action: '*', code: 'RequestLimitExceeded', count: 1 }];
       await sandbox.control('POST', 'faults', rules);
-      expect(await probeEndpoint(at(sandbox.endpoint))).toMatchObject({
+      expect(await profileEndpoint(at(sandbox.endpoint))).toMatchObject({
         name: 'sandbox',
         instances: 'real',
         balancer: 'real',
@@ -69,7 +69,7 @@ describe('the probe', () => {
   it.skipIf(MOTO === null)('recognizes moto, whose instances and load balancers are mock', async () => {
     const moto = await startMotoServer(MOTO!);
     try {
-      expect(await probeEndpoint(at(moto.endpoint))).toMatchObject({
+      expect(await profileEndpoint(at(moto.endpoint))).toMatchObject({
         name: 'moto',
         instances: 'mock',
         balancer: 'mock',
@@ -80,7 +80,7 @@ describe('the probe', () => {
   });
 
   it('recognizes LocalStack without a token, and that it has no ELBv2', async () => {
-    expect(await probeEndpoint(at(await serve(localstack)))).toMatchObject({
+    expect(await profileEndpoint(at(await serve(localstack)))).toMatchObject({
       name: 'localstack',
       version: '4.14.0',
       instances: 'mock',
@@ -117,7 +117,7 @@ describe('the probe', () => {
       if (resets-- > 0) request.socket.destroy();
       else localstack(request, response, body);
     });
-    expect(await probeEndpoint(at(endpoint))).toMatchObject({ name: 'localstack' });
+    expect(await profileEndpoint(at(endpoint))).toMatchObject({ name: 'localstack' });
   });
 
   it.each([
@@ -130,14 +130,14 @@ describe('the probe', () => {
         .writeHead(status, { 'content-type': 'text/html' })
         .end('<!DOCTYPE html><html><body>It works!</body></html>');
     });
-    await expectFault(probeEndpoint(at(endpoint)), 'aws-capability-missing', 'has no EC2');
+    await expectFault(profileEndpoint(at(endpoint)), 'aws-capability-missing', 'has no EC2');
   });
 
   it('reports that nothing is there, after a few tries', async () => {
     const endpoint = await serve(() => undefined);
     await new Promise((resolve) => servers.pop()!.close(resolve));
     const clock = new VirtualClock();
-    const probing = probeEndpoint({ ...at(endpoint), clock });
+    const probing = profileEndpoint({ ...at(endpoint), clock });
     const over = expect(probing).rejects.toMatchObject({
       code: 'endpoint-unreachable',
       message: expect.stringContaining(endpoint),

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { probeElbRights } from '../../../../orchestrator/core/cloud/right-checks.ts';
+import { checkElbRights } from '../../../../orchestrator/core/cloud/right-checks.ts';
 
 it.each([
   ['ap-northeast-1', 'aws'],
@@ -22,7 +22,7 @@ it.each([
   try {
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    await probeElbRights({ region, endpoint, credentials }, '123456789012');
+    await checkElbRights({ region, endpoint, credentials }, '123456789012');
   } finally {
     server.close();
   }

@@ -1,7 +1,7 @@
 /** Numbers that can be read in two ways are decided by the run's whole column when its rows are published. */
 import { expect, it } from 'vitest';
 import type { DecimalMark } from '../../../../shared/domain/currencies.ts';
-import type { UnreadNumber } from '../../../../shared/domain/ambiguous-number.ts';
+import type { AmbiguousNumber } from '../../../../shared/domain/ambiguous-number.ts';
 import { type ItemResult, itemResultSchema } from '../../../../shared/wire/part.ts';
 import type { Field } from '../../../../shared/domain/mapping.ts';
 import { noRoomForNumbers } from '../../../../orchestrator/core/db/no-room-for-numbers.ts';
@@ -24,11 +24,11 @@ import {
   toLoading,
 } from './harness.ts';
 
-const open = (text: string, point: number | null, comma: number | null): UnreadNumber => ({ text, point, comma });
+const open = (text: string, point: number | null, comma: number | null): AmbiguousNumber => ({ text, point, comma });
 const THOUSANDS = open('1.234', 1.234, 1234);
 
 /** A product with this weight; `mark` is the decimal mark in its text. */
-function weighs(n: number, weight: number | UnreadNumber | null, mark?: DecimalMark): ItemResult {
+function weighs(n: number, weight: number | AmbiguousNumber | null, mark?: DecimalMark): ItemResult {
   const row = { key: null, row: { weight }, ...(mark === undefined ? {} : { marks: { weight: mark } }) };
   // As read from a part.
   return itemResultSchema.parse(JSON.parse(JSON.stringify(storedRows(n, [row]))));
@@ -141,7 +141,7 @@ onBothEngines('Numbers that can be read in two ways', (bench, engine) => {
 
     const mapping = mappingOf([field('sizes', { type: 'number' }, { type: 'all' })]);
     const lists = await createRun(bench(), 2, { settings: settings(`number_lists_${engine}`, {}, mapping) });
-    const line = (n: number, sizes: (number | UnreadNumber)[], mark?: DecimalMark): ItemResult =>
+    const line = (n: number, sizes: (number | AmbiguousNumber)[], mark?: DecimalMark): ItemResult =>
       storedRows(n, [{ key: null, row: { sizes }, ...(mark ? { marks: { sizes: mark } } : {}) }]);
     await load(bench(), lists.id, [line(1, [1, THOUSANDS]), line(2, [2.5], ',')]);
     await publish(bench(), lists.id);

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { Database } from '../../../../orchestrator/core/db/connect.ts';
 import { preflight } from '../../../../orchestrator/core/prepare/preflight.ts';
 import { chooseTarget } from '../../../../orchestrator/core/config/target.ts';
-import { probeEc2Rights } from '../../../../orchestrator/core/cloud/right-checks.ts';
+import { checkEc2Rights } from '../../../../orchestrator/core/cloud/right-checks.ts';
 import { ALL_CHECKS } from '../../../../orchestrator/core/checks/all-checks.ts';
 import { checkBeforeLaunch } from '../../../../orchestrator/core/run/before-launch.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
@@ -243,7 +243,7 @@ describe('orchestrator doctor', () => {
   it('does not take a vanished instance for a wrong setting', async () => {
     const { region, endpoint } = stage.sandbox;
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    const answers = await probeEc2Rights({ region, endpoint, credentials }, [], 'i-0123456789abcdef0', null);
+    const answers = await checkEc2Rights({ region, endpoint, credentials }, [], 'i-0123456789abcdef0', null);
     expect(answers.filter((a) => a.verdict === 'wrong')).toEqual([]);
     expect(answers.find((a) => a.action === 'ec2:TerminateInstances')!.verdict).toBe('unproved');
   });

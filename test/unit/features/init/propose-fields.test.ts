@@ -8,7 +8,7 @@ import {
   type Place,
   placeText,
   type ProbedPage,
-  probeMapping,
+  surveyMapping,
   proposeFields,
 } from '../../../../orchestrator/features/init/propose-fields.ts';
 import type { FieldValue } from '../../../../shared/domain/mapping.ts';
@@ -131,6 +131,6 @@ describe('a proposed field', () => {
     const forms = Object.fromEntries(proposeFields(PLACES, pages).map((field) => [field.name, formOf(field)]));
     expect(forms).toEqual({ price: [{ json_ld: 'offers.price', price: true }, '.price'], sku: { json_ld: 'sku' } });
     expect(readMapping({ fields: forms }).faults).toEqual([]);
-    expect(probeMapping(PLACES).pages[0]!.fields.length).toBeGreaterThan(PLACES.length);
+    expect(surveyMapping(PLACES).pages[0]!.fields.length).toBeGreaterThan(PLACES.length);
   });
 });
