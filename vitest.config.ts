@@ -2,8 +2,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-// Kinds of tests (docs/testing.md). Unit tests and whole runs in memory (`faults`) are pure; the others may start processes and use
-// the private MariaDB and the Chromium that the global setups provide once.
+// Kinds of tests (docs/testing.md). Unit tests and whole runs in memory (`faults`) are pure; the others may start
+// processes and use the private MariaDB and the Chromium that the global setups provide once.
 const globalSetup = ['./test/support/mariadb/global-setup.ts', './test/support/chromium/global-setup.ts'];
 
 // Workers, and the programs that tests start, keep what V8 has compiled: each start then costs half.
@@ -15,7 +15,8 @@ export default defineConfig({
     // A process test on two busy cores must not fail for slowness alone; the tests themselves wait for conditions.
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // Most tests wait for a process, a server or a browser: twice as many workers as the two cores of the machine that CI has.
+    // Most tests wait for a process, a server or a browser: twice as many workers as the two cores of the machine that
+    // CI has.
     maxWorkers: 4,
     tags: [
       {
@@ -24,7 +25,8 @@ export default defineConfig({
           'Left to `npm run test:all`: matrices, chaos rounds, long waits. docs/testing.md says when to use it.',
       },
     ],
-    // With `isolate: false` a worker loads each module once, not once a file: loading takes a fifth of the time otherwise.
+    // With `isolate: false` a worker loads each module once, not once a file: loading takes a fifth of the time
+    // otherwise.
     projects: [
       {
         extends: true,

@@ -1,7 +1,8 @@
 /**
  * Writes the documents that are made from code: configuration.md and fleet.schema.json from the configuration's schema,
- * mapping.schema.json from the forms of a mapping, errors.md and exit-codes.md from their tables, states.md from the state tables, the Grafana
- * dashboard from its typed form. With --check it writes nothing and fails when a file on disk differs.
+ * mapping.schema.json from the forms of a mapping, errors.md and exit-codes.md from their tables, states.md from the
+ * state tables, the Grafana dashboard from its typed form. With --check it writes nothing and fails when a file on disk
+ * differs.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

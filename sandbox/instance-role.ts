@@ -1,4 +1,7 @@
-/** The role of instances: who signs with its credentials, and what its policy (deploy/policies/instance.json) allows them. */
+/**
+ * The role of instances: who signs with its credentials, and what its policy (deploy/policies/instance.json) allows
+ * them.
+ */
 import { AwsError } from './aws-error.ts';
 import { ACCOUNT_ID } from './ids.ts';
 
@@ -8,7 +11,10 @@ const ROLE_NAME = 'instance';
 /** The access key of an instance names it: no list of keys is kept. */
 export const accessKeyOf = (instanceId: string): string => `ASIA${instanceId.slice(-16).toUpperCase()}`;
 
-/** The instance whose credentials sign a call; null for any other caller. @param credential Authorization or X-Amz-Credential */
+/**
+ * The instance whose credentials sign a call; null for any other caller. @param credential Authorization or
+ * X-Amz-Credential
+ */
 export function signingInstance(credential = ''): string | null {
   const digits = /(?:^|Credential=)ASIA([0-9A-F]{16})\//.exec(credential)?.[1];
   return digits === undefined ? null : `i-0${digits.toLowerCase()}`;

@@ -72,7 +72,9 @@ say 'the schedule is running'
 `;
 }
 
-/** Before each start of the schedule: what may have changed since the last one goes into the unit's file of settings. */
+/**
+ * Before each start of the schedule: what may have changed since the last one goes into the unit's file of settings.
+ */
 function startScript({ region, callbackPort, secret }: MainServerSettings): string {
   const readSecret = `secret=$(aws secretsmanager get-secret-value --region ${region} --secret-id '${secret}' --query SecretString --output text)
 # A URL, or what RDS keeps there.

@@ -40,7 +40,9 @@ rm -rf "$next"
 sync
 ${KILL}`;
 
-/** Puts back what the last update replaced, if anything. A program between two starts cannot be killed, and need not. */
+/**
+ * Puts back what the last update replaced, if anything. A program between two starts cannot be killed, and need not.
+ */
 export const ROLL_BACK_SCRIPT = `${PLACE}
 if [ ! -d "$home/previous" ]; then exit 0; fi
 for name in ${FILES}; do

@@ -68,8 +68,8 @@ trap 'give_up "the script ended early"' EXIT
 `;
 
 /**
- * Lines for bash, run as root before anything that can fail. The timer is a unit in a file, because transient timers vanish
- * at a stop and start. It has two triggers, and the first one to fire counts:
+ * Lines for bash, run as root before anything that can fail. The timer is a unit in a file, because transient timers
+ * vanish at a stop and start. It has two triggers, and the first one to fire counts:
  *
  * - The wall-clock time. It is persistent: a machine that was stopped and is started after that time powers off at
  *   once.

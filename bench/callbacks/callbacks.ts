@@ -1,6 +1,6 @@
 /**
- * A fleet's heartbeats at one main server: 200 per second for a minute, some of them replayed ten times, then a few, over
- * HTTP and over TLS, while 150 hostile connections from as many addresses do what they can.
+ * A fleet's heartbeats at one main server: 200 per second for a minute, some of them replayed ten times, then a few,
+ * over HTTP and over TLS, while 150 hostile connections from as many addresses do what they can.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 /**
- * Hostile connections to a callback listener: `hostile-case.ts PORT RUN KIND CONNECTIONS [tls]`. Each comes from an address
- * of its own, sends as fast as it is read, and is opened again when it is closed. Prints a line when the first is open, and
- * ends when stdin closes.
+ * Hostile connections to a callback listener: `hostile-case.ts PORT RUN KIND CONNECTIONS [tls]`. Each comes from an
+ * address of its own, sends as fast as it is read, and is opened again when it is closed. Prints a line when the first
+ * is open, and ends when stdin closes.
  */
 import { connect, type NetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';

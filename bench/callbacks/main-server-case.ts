@@ -1,7 +1,7 @@
 /**
- * A main server under callbacks, in its own process: `main-server-case.ts DATABASE_URL INSTANCES`. The real listener (one
- * over HTTP, one over TLS), loop and stores; EC2 and the load balancer are in memory. Prints its address and the launched instances, and ends
- * when stdin closes.
+ * A main server under callbacks, in its own process: `main-server-case.ts DATABASE_URL INSTANCES`. The real listener
+ * (one over HTTP, one over TLS), loop and stores; EC2 and the load balancer are in memory. Prints its address and the
+ * launched instances, and ends when stdin closes.
  */
 import '../../orchestrator/cli/heap-limits.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';

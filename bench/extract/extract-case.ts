@@ -1,4 +1,7 @@
-/** One case of the benches of extraction, as a process: `extract-case.ts CASE PAGES shop|typical|large|dense`. Prints its figures. */
+/**
+ * One case of the benches of extraction, as a process: `extract-case.ts CASE PAGES shop|typical|large|dense`. Prints
+ * its figures.
+ */
 import { readMapping } from '../../orchestrator/core/config/read-mapping.ts';
 import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';

@@ -1,4 +1,7 @@
-/** The references for the extractor: the bare parser, handlers written by hand for this one page, and parsers that build a tree. */
+/**
+ * The references for the extractor: the bare parser, handlers written by hand for this one page, and parsers that build
+ * a tree.
+ */
 import { Parser, parseDocument } from 'htmlparser2';
 import { parse } from 'parse5';
 

@@ -1,4 +1,7 @@
-/** One case of the fetch bench, as a process: `fetch-case.ts undici|sax|crawlfleet ORIGIN item|typical PAGES DIFFERENT`. Prints its figures. */
+/**
+ * One case of the fetch bench, as a process: `fetch-case.ts undici|sax|crawlfleet ORIGIN item|typical PAGES DIFFERENT`.
+ * Prints its figures.
+ */
 import { Agent } from 'undici';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts';

@@ -1,6 +1,6 @@
 /**
- * Reads one part as the main server does, in a process of its own: `reading-case.ts FILE`. Prints by how much its resident
- * memory grew, how long it took and what came of it.
+ * Reads one part as the main server does, in a process of its own: `reading-case.ts FILE`. Prints by how much its
+ * resident memory grew, how long it took and what came of it.
  */
 import '../../orchestrator/cli/heap-limits.ts';
 import { readFileSync } from 'node:fs';

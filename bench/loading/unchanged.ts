@@ -1,6 +1,6 @@
 /**
- * `site.conditional` where 97 % of the pages are unchanged: nights into one table of MariaDB, the first two without, the
- * third with the validators of all pages, the fourth with 304 for those that are unchanged.
+ * `site.conditional` where 97 % of the pages are unchanged: nights into one table of MariaDB, the first two without,
+ * the third with the validators of all pages, the fourth with 304 for those that are unchanged.
  */
 import type { WorkReader } from '../../orchestrator/core/model/stores.ts';
 import type { Bench } from '../frame.ts';

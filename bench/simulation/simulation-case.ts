@@ -1,4 +1,7 @@
-/** One case of the simulation bench, as a process: `simulation-case.ts run|skeleton PRODUCTS INSTANCES [EVENTS]`. Prints its figures. */
+/**
+ * One case of the simulation bench, as a process: `simulation-case.ts run|skeleton PRODUCTS INSTANCES [EVENTS]`. Prints
+ * its figures.
+ */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { defaultsFor } from '../../orchestrator/core/plan/defaults.ts';
 import type { PlanInput } from '../../orchestrator/core/plan/plan.ts';

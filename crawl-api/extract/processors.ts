@@ -82,8 +82,8 @@ function trim(text: string): string {
 }
 
 /**
- * `trim` of a link: browsers remove line ends and tabs inside a URL, where a space in their place would become a part of
- * it, and control characters at its ends.
+ * `trim` of a link: browsers remove line ends and tabs inside a URL, where a space in their place would become a part
+ * of it, and control characters at its ends.
  */
 export function trimLinks(values: readonly ChainValue[]): ChainValue[] {
   return values.map((value) => (typeof value === 'string' ? trimLink(value) : value));

@@ -1,7 +1,7 @@
 /**
- * Chooses the section of a mapping for a URL, by its URL patterns. A pattern is evaluated only if the URL has the literal
- * text that the pattern requires, such as a host or a folder; and the sections are found by one word of that text. A
- * mapping may have thousands of them.
+ * Chooses the section of a mapping for a URL, by its URL patterns. A pattern is evaluated only if the URL has the
+ * literal text that the pattern requires, such as a host or a folder; and the sections are found by one word of that
+ * text. A mapping may have thousands of them.
  */
 
 /** A pattern that can be searched for anywhere in a text. */

@@ -154,8 +154,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller = null;
     const detail = describeNetworkError(error);
     const declaredBytes = Number(this.#reply?.headers['content-length']);
-    // Some servers declare the length that the page had before it was compressed, and end the connection; browsers accept
-    // this.
+    // Some servers declare the length that the page had before it was compressed, and end the connection; browsers
+    // accept this.
     if (this.#body && declaredBytes > this.#bytes && ENDINGS.has((error as NodeJS.ErrnoException).code ?? ''))
       return this.#body.endAt(declaredBytes, detail);
     const finding: Finding = { kind: 'failed', reason: 'network', detail };

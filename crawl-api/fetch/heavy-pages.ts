@@ -8,8 +8,9 @@ export const HEAVY_BYTES = 500_000;
 const MAX_USED_BYTES = 40e6;
 
 /**
- * Collects garbage if more than an ordinary page's memory is in use: V8 would let it grow beside what is kept of this page
- * and the next. Takes 25 to 60 ms of processor time, a tenth of what the page itself took. Possible only where Node has
+ * Collects garbage if more than an ordinary page's memory is in use: V8 would let it grow beside what is kept of this
+ * page and the next. Takes 25 to 60 ms of processor time, a tenth of what the page itself took. Possible only where
+ * Node has
  * `--expose-gc`, as on an instance; elsewhere it does nothing.
  */
 export function collectGarbage(): void {

@@ -18,7 +18,9 @@ export function classifyContent(contentType: string, disposition: string): Conte
   return type === '' || !type.includes('/') || type.startsWith('text/') || SCRIPTS.has(type) ? 'text' : 'other';
 }
 
-/** The kind of page that a media type names; null for any other. XHTML is HTML to the extractor, and SVG is an image. */
+/**
+ * The kind of page that a media type names; null for any other. XHTML is HTML to the extractor, and SVG is an image.
+ */
 export function declaredKind(type: string): PageKind | null {
   if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
   if (type.startsWith('image/')) return null;

@@ -1,6 +1,7 @@
 /**
- * Which requests one page takes: the redirects that may be followed, and whether its own URL is requested once more with
- * the cookies that came on the way, as a person would after a consent page. A browser's cookies count like those of HTTP.
+ * Which requests one page takes: the redirects that may be followed, and whether its own URL is requested once more
+ * with the cookies that came on the way, as a person would after a consent page. A browser's cookies count like those
+ * of HTTP.
  */
 import type { CookieJar, JarContents, ReplyCookies } from '../../shared/adapters/http/cookie-jar.ts';
 import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
@@ -54,8 +55,8 @@ export class RedirectTrail {
   }
 
   /**
-   * Begins another round, at the page's own URL; false unless the replies set a cookie for it whose name its latest request
-   * lacked. For a page that did not end at its own URL.
+   * Begins another round, at the page's own URL; false unless the replies set a cookie for it whose name its latest
+   * request lacked. For a page that did not end at its own URL.
    */
   beginsAgain(): boolean {
     if (this.#before === null || this.#cookies === null || this.#rounds === MAX_ROUNDS) return false;

@@ -25,8 +25,8 @@ export class Pacer {
 
   /**
    * @param intervalMs read at each wait: a changed pace counts from the last start, whatever the earlier wait was for
-   * @param resumed an earlier process sent requests from this address. The arrival time of the last one is unknown, so it
-   * counts as abandoned now.
+   * @param resumed an earlier process sent requests from this address. The arrival time of the last one is unknown, so
+   * it counts as abandoned now.
    */
   constructor(clock: Clock, intervalMs: () => number, resumed: boolean) {
     this.#clock = clock;

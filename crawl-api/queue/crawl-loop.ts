@@ -1,6 +1,6 @@
 /**
- * Crawls the granted products of one domain one by one at the pace, until no more will come, the deadline, or an order to
- * stop; and carries out the advice of the address watch.
+ * Crawls the granted products of one domain one by one at the pace, until no more will come, the deadline, or an order
+ * to stop; and carries out the advice of the address watch.
  *
  * Signals: `wait` ends waiting (order to drain, deadline, power off) but lets a request in flight finish;
  * `work` also aborts that request (deadline, power off).

@@ -1,6 +1,6 @@
 /**
- * The crawl of an instance: one loop for each domain of the shop, each with a pace, an address watch and canary pages of
- * its own. They share the queue, and take turns page by page. An incident at one domain stops all of them.
+ * The crawl of an instance: one loop for each domain of the shop, each with a pace, an address watch and canary pages
+ * of its own. They share the queue, and take turns page by page. An incident at one domain stops all of them.
  */
 import { templatesOf } from '../../shared/domain/domains.ts';
 import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';

@@ -1,7 +1,7 @@
 /**
- * The only way to one domain of a site: pages, through redirects within it and with the browser where needed, each judged.
- * One request at a time, at the pace, and none that robots.txt, a barrier or the disk forbids. Every request (product,
- * redirect hop, further page, canary page, retry with the browser) goes through here.
+ * The only way to one domain of a site: pages, through redirects within it and with the browser where needed, each
+ * judged. One request at a time, at the pace, and none that robots.txt, a barrier or the disk forbids. Every request
+ * (product, redirect hop, further page, canary page, retry with the browser) goes through here.
  */
 import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { DenyList } from '../../shared/domain/deny-list.ts';
@@ -127,8 +127,8 @@ export class Pages {
   }
 
   /**
-   * Whether a redirect or link may be followed: only to the same site, and only under rules that were read. With several
-   * domains only on the same host, because another one may be a domain of its own, with its own pace.
+   * Whether a redirect or link may be followed: only to the same site, and only under rules that were read. With
+   * several domains only on the same host, because another one may be a domain of its own, with its own pace.
    */
   mayFollow(site: string, to: string): boolean {
     const { site: settings, isOneOfMany } = this.#parts;
@@ -152,7 +152,8 @@ export class Pages {
     for (let mayRepeat = true; ;) {
       if (!this.#isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
       if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
-      // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under way.
+      // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under
+      // way.
       if (!this.#isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
       const look = await this.#parts.onePage(async () =>
         this.#isTurn(work) ? this.#ask(request, mayRepeat, work) : null,
@@ -237,7 +238,9 @@ export class Pages {
 /** Refusals by a redirect whose target is no refusal itself: with its cookies, the site may answer with the page. */
 const OPEN_ENDS = new Set(['redirect-loop', 'redirect-home', 'redirect-elsewhere']);
 
-/** True where redirects led to another URL than the page's own: to a page, to none, or to where they are not followed. */
+/**
+ * True where redirects led to another URL than the page's own: to a page, to none, or to where they are not followed.
+ */
 function endedElsewhere(fetched: JudgedFetch, url: string): boolean {
   if (fetched.kind === 'not-now') return false;
   if (fetched.kind === 'disallowed') return fetched.url !== url;
@@ -267,8 +270,8 @@ export interface Barrier {
 }
 
 /**
- * Null when requests may be sent to the domain, at the pace. An incident at one domain stops the address at all of them:
- * sites that share their owner may share what they know about an address.
+ * Null when requests may be sent to the domain, at the pace. An incident at one domain stops the address at all of
+ * them: sites that share their owner may share what they know about an address.
  */
 export function findBarrier(
   { queue, domain, site }: Pick<PagesParts, 'queue' | 'domain' | 'site'>,

@@ -1,4 +1,7 @@
-/** Visits one product, from its first request to its result: its page, and the further pages that the mapping finds in it. */
+/**
+ * Visits one product, from its first request to its result: its page, and the further pages that the mapping finds in
+ * it.
+ */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import { productUrl } from '../../shared/domain/product.ts';
@@ -96,8 +99,8 @@ type SeenPage = Seen & { page: Extract<PageResult, { kind: 'page' }> };
 
 /**
  * The result for the product's own page, merged with its further pages; or for the page that decides against it. Values
- * are merged first and judged then, because a required field may be on any of the pages. A page that is neither right nor
- * a part of the product decides for the whole.
+ * are merged first and judged then, because a required field may be on any of the pages. A page that is neither right
+ * nor a part of the product decides for the whole.
  */
 export async function fetchProduct(
   parts: ProductParts,

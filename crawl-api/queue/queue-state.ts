@@ -53,7 +53,9 @@ interface DomainState {
   pausedUntilMs: number;
   /** When a page was last right; wall clock. */
   okAtMs: number | null;
-  /** Number of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
+  /**
+   * Number of the product stored last; before the first one, of a held product whose own page was right or unchanged.
+   */
   lastStored: number | null;
 }
 
@@ -185,7 +187,10 @@ export class QueueState {
     },
   };
 
-  /** The domain's product to crawl next, without removing it: the next granted one, or with `retry` also a postponed one. */
+  /**
+   * The domain's product to crawl next, without removing it: the next granted one, or with `retry` also a postponed
+   * one.
+   */
   peek(retry: boolean, domain = 0): Item | null {
     if (this.#doubtful.size > 0) return null;
     const [item = null] = this.#openAt('pending', domain);

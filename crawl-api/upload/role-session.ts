@@ -1,7 +1,7 @@
 /**
- * The folder of the instance's objects: the session of its role, to which the policy of the role binds it. STS alone knows the
- * name, which has the id of the role. It is asked before the first upload, when the network is up, and the answer is kept, so
- * that a restarted process uses the same folder.
+ * The folder of the instance's objects: the session of its role, to which the policy of the role binds it. STS alone
+ * knows the name, which has the id of the role. It is asked before the first upload, when the network is up, and the
+ * answer is kept, so that a restarted process uses the same folder.
  */
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
@@ -19,7 +19,10 @@ export interface RoleSessionParts extends Retry {
 const TRIES = 4;
 const RETRY = { firstMs: 500, maxMs: 4_000 };
 
-/** Its result resolves to null for no folder: none is wanted, or STS has not answered, which a role without the condition allows. */
+/**
+ * Its result resolves to null for no folder: none is wanted, or STS has not answered, which a role without the
+ * condition allows.
+ */
 export function roleSessionOf(parts: RoleSessionParts): (stop: AbortSignal) => Promise<string | null> {
   let found: Promise<string | null> | null = null;
   return (stop) => (found ??= findSession(parts, stop));

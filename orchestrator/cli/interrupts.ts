@@ -9,7 +9,10 @@ import { writeText } from './terminal.ts';
  */
 export const LEAVE_WITHIN_MS = 15_000;
 
-/** Until it is disposed. `leaveWithinMs`: the process ends at most this long after the first signal to leave; null: with its work. */
+/**
+ * Until it is disposed. `leaveWithinMs`: the process ends at most this long after the first signal to leave; null: with
+ * its work.
+ */
 export function watchInterrupts(leaveWithinMs: number | null = null): Interrupts & Disposable {
   const leave = new AbortController();
   let handler: (() => void) | null = null;

@@ -1,4 +1,6 @@
-/** A user ID without an entry in /etc/passwd, as in a container started with `--user 4711`: Node then throws for both. */
+/**
+ * A user ID without an entry in /etc/passwd, as in a container started with `--user 4711`: Node then throws for both.
+ */
 import { homedir, userInfo } from 'node:os';
 import { AppError } from '../../shared/domain/errors.ts';
 

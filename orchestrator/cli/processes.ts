@@ -1,7 +1,7 @@
 /**
- * Commands of orchestrator in processes of their own, for the schedule and for the buttons of the page: their crash, memory
- * and output are not the caller's. They are in groups of their own and write to files (`.json` is stdout, `.log` what they
- * said), so a daemon that is killed, or a Ctrl-C in its terminal, does not take a run along.
+ * Commands of orchestrator in processes of their own, for the schedule and for the buttons of the page: their crash,
+ * memory and output are not the caller's. They are in groups of their own and write to files (`.json` is stdout, `.log`
+ * what they said), so a daemon that is killed, or a Ctrl-C in its terminal, does not take a run along.
  */
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';

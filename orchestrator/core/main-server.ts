@@ -1,4 +1,7 @@
-/** A main server at work on one run: the core that its parts share, the loop, and the callbacks that share what the loop has seen. */
+/**
+ * A main server at work on one run: the core that its parts share, the loop, and the callbacks that share what the loop
+ * has seen.
+ */
 import { isNonEmpty, mapAll } from '../../shared/domain/non-empty.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';

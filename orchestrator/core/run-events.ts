@@ -1,6 +1,6 @@
 /**
- * What runs, and the schedule that starts them, tell those who listen: notices, charts, the record of due times. A listener
- * returns what went wrong as lines; nothing that it does changes the run, except in `bind`.
+ * What runs, and the schedule that starts them, tell those who listen: notices, charts, the record of due times. A
+ * listener returns what went wrong as lines; nothing that it does changes the run, except in `bind`.
  */
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Config } from './config/load-config.ts';
@@ -20,7 +20,9 @@ export interface RunEvents {
   begun?(place: EventPlace, run: NewRun): Promise<string[]>;
   /** The loop of a run begins here, also that of a resumed one. */
   watch?(place: EventPlace, run: WatchedRun): RunWatcher;
-  /** The run has ended. The report is stored afterwards, with the lines as notes, so after a crash this may come again. */
+  /**
+   * The run has ended. The report is stored afterwards, with the lines as notes, so after a crash this may come again.
+   */
   ended?(place: EventPlace, run: RunRecord, report: RunReport): Promise<string[]>;
   /** The report is stored, and written into the folder of the run. */
   reported?(place: EventPlace, runId: string): Promise<string[]>;

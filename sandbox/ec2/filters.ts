@@ -1,5 +1,6 @@
 /**
- * EC2's filters and pages. All filters must match, by any of their values; `*` and `?` match any text and any character.
+ * EC2's filters and pages. All filters must match, by any of their values; `*` and `?` match any text and any
+ * character.
  */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';

@@ -52,7 +52,9 @@ export class Fleet {
     return this.#instances.get(id) ?? null;
   }
 
-  /** Launches between `min` and `max` instances, as many as the subnet has addresses for; none when that is under `min`. */
+  /**
+   * Launches between `min` and `max` instances, as many as the subnet has addresses for; none when that is under `min`.
+   */
   launch(
     spec: LaunchSpec,
     count: { min: number; max: number },

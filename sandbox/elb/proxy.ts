@@ -21,7 +21,9 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /** The current state of a load balancer. */
 export interface BalancerState {
-  /** Number of its nodes. A connection belongs to one of them, as on AWS, where each has an address and a round robin. */
+  /**
+   * Number of its nodes. A connection belongs to one of them, as on AWS, where each has an address and a round robin.
+   */
   nodes: () => number;
   /** Its region fails whole: it drops every connection. */
   isOut: () => boolean;

@@ -1,4 +1,6 @@
-/** Runs one shell script on an instance, as the SSM agent does: with a time limit, and with the beginning of its output. */
+/**
+ * Runs one shell script on an instance, as the SSM agent does: with a time limit, and with the beginning of its output.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ShellEnd, ShellRun } from '../ec2/machine.ts';

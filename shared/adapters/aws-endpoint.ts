@@ -8,8 +8,8 @@ export interface AwsEndpoint {
 
 /**
  * Settings of a client that the environment and `~/.aws/config` cannot change: AWS_ENDPOINT_URL and its relatives must
- * not send a dry run elsewhere, and the SDK refuses an endpoint where AWS_USE_FIPS_ENDPOINT or AWS_USE_DUALSTACK_ENDPOINT
- * asks for another.
+ * not send a dry run elsewhere, and the SDK refuses an endpoint where AWS_USE_FIPS_ENDPOINT or
+ * AWS_USE_DUALSTACK_ENDPOINT asks for another.
  */
 export const clientSettings = ({ region, endpoint }: AwsEndpoint) => ({
   region,

@@ -1,6 +1,6 @@
 /**
- * Keeps what a checkout builds from its sources in node_modules/.cache. A build takes a second on two cores, and from one
- * start to the next the sources are nearly always the same.
+ * Keeps what a checkout builds from its sources in node_modules/.cache. A build takes a second on two cores, and from
+ * one start to the next the sources are nearly always the same.
  */
 import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';

@@ -14,7 +14,9 @@ export function proxyOf(environment: ProxySettings): ProxySettings | undefined {
   return Object.fromEntries(NAMES.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
 }
 
-/** Request handler settings of a client: only HTTPS goes through the proxy, so an endpoint on this machine never does. */
+/**
+ * Request handler settings of a client: only HTTPS goes through the proxy, so an endpoint on this machine never does.
+ */
 export const behindProxy = (proxy: ProxySettings | undefined) =>
   proxy === undefined ? {} : { httpsAgent: { keepAlive: true, maxSockets: 50, proxyEnv: { ...proxy } } };
 

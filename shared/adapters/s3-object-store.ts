@@ -182,8 +182,8 @@ export class S3ObjectStore implements ObjectStore {
   }
 
   /**
-   * Who its credentials are, as `aws:userid` in a policy: asked of STS, for which no right is needed. Rejects when it does not answer.
-   * One signed request of this client: the client of STS would be a tenth of the instances' program.
+   * Who its credentials are, as `aws:userid` in a policy: asked of STS, for which no right is needed. Rejects when it
+   * does not answer. One signed request of this client: the client of STS would be a tenth of the instances' program.
    */
   async userId(): Promise<string> {
     const { region, endpoint } = this.#place;

@@ -37,7 +37,10 @@ export type SiteReply<T> =
   | { kind: 'reply'; status: number; value: T | null; retryAfterMs: number | null; skewMs: number | null }
   | { kind: 'lost' | 'unreachable'; detail: string };
 
-/** Follows redirects; never rejects. @param read gets the body of a 2xx and its content-encoding, and reads what it needs */
+/**
+ * Follows redirects; never rejects. @param read gets the body of a 2xx and its content-encoding, and reads what it
+ * needs
+ */
 export async function readSiteFile<T>(
   url: string,
   headers: Readonly<Record<string, string>>,

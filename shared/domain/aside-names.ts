@@ -8,8 +8,8 @@ const OTHER_PRODUCTS =
   'sponsor\\w* also swatch\\w* variations? bundle\\w* teaser\\w* filter\\w* facet\\w* menu\\w* nav\\w* header footer side-?bar modal popup review\\w*';
 
 /**
- * Names of other prices than the one asked for the product, and of parts of a page that are about other things; with `-`, `_` or
- * a blank between words.
+ * Names of other prices than the one asked for the product, and of parts of a page that are about other things; with
+ * `-`, `_` or a blank between words.
  */
 export const ASIDE_NAMES = new RegExp(
   `(?:^|[-_\\s])(?:${`${OTHER_PRICES} ${OTHER_PRODUCTS}`.replaceAll(' ', '|')})(?:$|[-_\\s])`,

@@ -1,6 +1,7 @@
 /**
- * The domains at which one shop's products are read: `site.product_url` as a list of URLs by weight. A product keeps its
- * domain through a run, because only its ID and the run's settings decide. An address keeps the interval at each domain.
+ * The domains at which one shop's products are read: `site.product_url` as a list of URLs by weight. A product keeps
+ * its domain through a run, because only its ID and the run's settings decide. An address keeps the interval at each
+ * domain.
  */
 import { policyAt, type RobotsPolicy } from './robots-matcher.ts';
 

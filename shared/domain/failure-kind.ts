@@ -1,6 +1,6 @@
 /**
- * How the failure of a product is described in one line, and what failures have in common: the instance counts by it, the
- * ledger keeps the line, and the table of reasons is made from either. Pure.
+ * How the failure of a product is described in one line, and what failures have in common: the instance counts by it,
+ * the ledger keeps the line, and the table of reasons is made from either. Pure.
  */
 import type { FailureReason, Outcome } from './outcome.ts';
 import type { Evidence } from './verdict.ts';
@@ -55,7 +55,9 @@ export function describePoorPage(what: string, { isScriptBuilt, filled }: PoorPa
 
 export const describeMissingField = (name: string): string => `the required field ${name} has no value`;
 
-/** How the ledger describes what became of a product without a row: rule and status of the evidence, then the detail. */
+/**
+ * How the ledger describes what became of a product without a row: rule and status of the evidence, then the detail.
+ */
 export function ledgerDetail(
   result:
     | { outcome: 'gone'; status: number }
@@ -108,7 +110,10 @@ export function failureKind(reason: MissReason, detail: string | null): FailureK
   };
 }
 
-/** The status or rule in a word or two; null where the reason says it all. Failures of one reason and sign are of one kind. */
+/**
+ * The status or rule in a word or two; null where the reason says it all. Failures of one reason and sign are of one
+ * kind.
+ */
 export function signOf({ status, rule, field }: FailureKind): string | null {
   const parts = [status, rule, field].filter((part) => part !== null);
   return parts.length === 0 ? null : parts.join(' ');

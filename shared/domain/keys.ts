@@ -8,8 +8,8 @@ export const runPrefix = (run: string): string => `runs/${run}/`;
 export const shardPrefix = (run: string, slot: number, epoch: number): string => `${runPrefix(run)}${slot}/${epoch}/`;
 
 /**
- * `aws:userid` of an instance's role, as a folder in the shard's prefix: `<id of the role>:<id of the instance>`. The policy of the role
- * binds the instance to it. It proves nothing to a reader: a signature does.
+ * `aws:userid` of an instance's role, as a folder in the shard's prefix: `<id of the role>:<id of the instance>`. The
+ * policy of the role binds the instance to it. It proves nothing to a reader: a signature does.
  */
 export const ROLE_SESSION = /^[A-Za-z0-9][A-Za-z0-9+=,.@_:-]{0,127}$/;
 

@@ -30,8 +30,8 @@ export function namesProduct(address: string, product: Requested): boolean {
 }
 
 /**
- * One spelling of the page on which the request ended, without what repeats the request; null for the product's own page.
- * Two products with the same result have ended on one page.
+ * One spelling of the page on which the request ended, without what repeats the request; null for the product's own
+ * page. Two products with the same result have ended on one page.
  */
 export function landingOf(finalUrl: string, product: Requested): string | null {
   const url = URL.parse(finalUrl);
@@ -87,8 +87,8 @@ function withoutEcho(url: URL, own: URL): { path: string; parameters: Parameter[
 const MAX_ENCODINGS = 3;
 
 /**
- * True when the text is an address, whatever it names, or has the path of the requested URL in it: percent-encoded or in
- * Base64, too. A page that sends visitors back names where to in its own spelling.
+ * True when the text is an address, whatever it names, or has the path of the requested URL in it: percent-encoded or
+ * in Base64, too. A page that sends visitors back names where to in its own spelling.
  */
 function isEcho(text: string, own: URL): boolean {
   const request = decode((own.pathname + own.search).slice(1)).toLowerCase();

@@ -3,8 +3,8 @@
  * field is a chain of steps. Other files parse the YAML and JSON forms.
  *
  * A chain works on a list of values. Its first step selects from the page; each further one works on every value of the
- * list. A selecting step that is not the first reads each value's text as HTML (css, xpath, microdata) or JSON (jsonpath,
- * json_ld).
+ * list. A selecting step that is not the first reads each value's text as HTML (css, xpath, microdata) or JSON
+ * (jsonpath, json_ld).
  *
  * How many values: a chain without `first`, `all`, `join` and `split` continues with only the first selected value,
  * even if it fails later. With one of them every selected value passes through the chain; values that a step cannot
@@ -17,8 +17,8 @@ import type { DecimalMark } from './currencies.ts';
 import type { AmbiguousNumber } from './ambiguous-number.ts';
 
 /**
- * Number of the rules by which pages are read. Raise it with any change after which a page may give other values under the
- * same mapping: stored rows are then compared with pages that were read again, never with an answer 304.
+ * Number of the rules by which pages are read. Raise it with any change after which a page may give other values under
+ * the same mapping: stored rows are then compared with pages that were read again, never with an answer 304.
  */
 export const READING_RULES = 2;
 
@@ -35,7 +35,10 @@ export type SelectStep =
   | { type: 'json_ld' | 'microdata'; path: string; node?: string }
   /** JSONPath (RFC 9535) in a page or value that is JSON. Objects become JSON text. */
   | { type: 'jsonpath'; expression: string }
-  /** RE2 syntax, in the source of the page or in the value: every match, or the numbered group of it (0: the whole match). */
+  /**
+   * RE2 syntax, in the source of the page or in the value: every match, or the numbered group of it (0: the whole
+   * match).
+   */
   | { type: 'regex'; pattern: string; group: number };
 
 /** Steps that transform values. */
@@ -83,8 +86,8 @@ export interface Assertion {
   /** The largest change of a number, as a share of the one in the row that stands. Without one, or from zero, any. */
   maxChange?: number;
   /**
-   * What becomes of a value that breaks it: it is left out, and of a required field the product fails; the product fails;
-   * or the whole run is held.
+   * What becomes of a value that breaks it: it is left out, and of a required field the product fails; the product
+   * fails; or the whole run is held.
    */
   else: 'empty' | 'fail' | 'hold';
 }
@@ -133,7 +136,10 @@ export interface Rows {
 /** Maximum links of one page. */
 export const MAX_LINKS = 1_000;
 
-/** Yields URLs of further pages of the same product, such as the next page of its reviews; in a discovery, what to crawl. */
+/**
+ * Yields URLs of further pages of the same product, such as the next page of its reviews; in a discovery, what to
+ * crawl.
+ */
 interface UrlParser {
   description: string;
   steps: Step[];

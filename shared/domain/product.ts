@@ -48,7 +48,9 @@ export const PATH_MARK = '/{path}';
 export const productUrl = (templates: ProductUrl, id: string): string =>
   fillTemplate(templatesOf(templates)[domainOf(templates, id)]!, id);
 
-/** Puts the ID, percent-encoded, in place of `{id}`; a path, which begins with a slash, in place of `/{path}` as it is. */
+/**
+ * Puts the ID, percent-encoded, in place of `{id}`; a path, which begins with a slash, in place of `/{path}` as it is.
+ */
 export function fillTemplate(template: string, id: string): string {
   if (template.endsWith(PATH_MARK)) return template.slice(0, -PATH_MARK.length) + (id.startsWith('/') ? id : `/${id}`);
   const encoded = encodeURIComponent(id).replace(/[!'()*]/g, percent);

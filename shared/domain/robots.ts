@@ -1,4 +1,6 @@
-/** Reads a robots.txt in linear time into what is distributed to the fleet: the rules for our own User-Agent (RFC 9309). */
+/**
+ * Reads a robots.txt in linear time into what is distributed to the fleet: the rules for our own User-Agent (RFC 9309).
+ */
 import { formatDuration } from './quantity.ts';
 import { policyAt, type RobotsPolicy, type RobotsReading, type RobotsRule } from './robots-matcher.ts';
 
@@ -69,7 +71,9 @@ export function combinePolicies(readings: readonly RobotsReading[]): RobotsReadi
   };
 }
 
-/** The same policy with at least these Crawl-delays (milliseconds), one for each domain; itself where all are longer. */
+/**
+ * The same policy with at least these Crawl-delays (milliseconds), one for each domain; itself where all are longer.
+ */
 export function withDelays(policy: RobotsPolicy, leastMs: readonly number[]): RobotsPolicy {
   const known = leastMs.map((_, domain) => policyAt(policy, domain));
   const slower = leastMs.map((ms, domain): RobotsPolicy => {

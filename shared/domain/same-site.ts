@@ -4,9 +4,9 @@
 export const MAX_REDIRECTS = 5;
 
 /**
- * True when a redirect, or a link to a further page, from one absolute URL to the other stays on the site: both are http or
- * https, and the hosts are equal, differ by a leading `www.`, or one is a subdomain of the other. IP addresses and
- * names without a dot have no subdomains: their host and port must be equal. False for an invalid URL.
+ * True when a redirect, or a link to a further page, from one absolute URL to the other stays on the site: both are
+ * http or https, and the hosts are equal, differ by a leading `www.`, or one is a subdomain of the other. IP addresses
+ * and names without a dot have no subdomains: their host and port must be equal. False for an invalid URL.
  */
 export function isSameSite(from: string, to: string): boolean {
   const a = parseHttp(from);
@@ -44,7 +44,9 @@ function parseHttp(text: string): URL | null {
 /** `shop.example.` is the same host as `shop.example`. */
 const hostOf = (url: URL): string => url.hostname.replace(/\.$/, '');
 
-/** The name of a site: its host, without a leading `www.`. Two URLs have the same name if `sharesHost` is true of them. */
+/**
+ * The name of a site: its host, without a leading `www.`. Two URLs have the same name if `sharesHost` is true of them.
+ */
 export const siteHostOf = (url: URL): string => withoutWww(hostOf(url));
 
 /** The port of a URL; the scheme's default where it names none. */

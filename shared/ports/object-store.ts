@@ -25,7 +25,9 @@ export interface ObjectSource {
 }
 
 export interface ObjectStore {
-  /** Writes the object unless the key exists (one conditional request, no check before it). `exists` is a normal result. */
+  /**
+   * Writes the object unless the key exists (one conditional request, no check before it). `exists` is a normal result.
+   */
   putIfAbsent(key: string, body: Uint8Array, contentType: string): Promise<'created' | 'exists'>;
   /** The same for a large object. An interrupted upload is retried from the beginning. */
   putSourceIfAbsent(key: string, source: ObjectSource, contentType: string): Promise<'created' | 'exists'>;

@@ -1,7 +1,7 @@
 /**
- * What all instances of a run crawl by: site, mapping and what is followed. One object in the bucket, read as the bundle
- * is, by a presigned URL. Its hash is in the user data and is checked before anything is parsed. It holds no secret of
- * ours: everyone with read access to `runs/` in the bucket can read it.
+ * What all instances of a run crawl by: site, mapping and what is followed. One object in the bucket, read as the
+ * bundle is, by a presigned URL. Its hash is in the user data and is checked before anything is parsed. It holds no
+ * secret of ours: everyone with read access to `runs/` in the bucket can read it.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';

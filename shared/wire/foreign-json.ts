@@ -10,8 +10,8 @@ const MAX_DEPTH = 16;
 /** Maximum values, counting every list, object and member. */
 const MAX_VALUES = 300_000;
 /**
- * Maximum beginnings of objects, as sequences of keys: rows of one table begin alike. V8 keeps a shape for each, in some 300
- * bytes.
+ * Maximum beginnings of objects, as sequences of keys: rows of one table begin alike. V8 keeps a shape for each, in
+ * some 300 bytes.
  */
 const MAX_SHAPES = 50_000;
 /** A shorter text cannot have many. */

@@ -35,7 +35,9 @@ const stepTraceSchema = z.object({
 });
 export type StepTrace = z.infer<typeof stepTraceSchema>;
 
-/** A page, and selectors for what it shows; each list with the most telling ones first, empty where nothing is clear. */
+/**
+ * A page, and selectors for what it shows; each list with the most telling ones first, empty where nothing is clear.
+ */
 const surveySchema = z.strictObject({
   /** Decoded; of a browser as it was when it was read. */
   text: z.string(),

@@ -1,6 +1,6 @@
 /**
- * Who wrote a part: an Ed25519 signature in the gzip header, in an extra field (RFC 1952, 2.3.1.1) that every other reader of
- * gzip skips. So it is checked before anything is unpacked, and a part is still one object of plain gzip.
+ * Who wrote a part: an Ed25519 signature in the gzip header, in an extra field (RFC 1952, 2.3.1.1) that every other
+ * reader of gzip skips. So it is checked before anything is unpacked, and a part is still one object of plain gzip.
  */
 import type { KeyObject } from 'node:crypto';
 import type { EpochId } from '../domain/epoch-id.ts';
@@ -25,7 +25,10 @@ function signedText({ run, slot, epoch, seq }: PartName, unsigned: Uint8Array): 
   return Buffer.from(['crawlfleet-part-1', run, slot, epoch, seq, sha256Hex(unsigned)].join('\n'));
 }
 
-/** The same gzip with a signature in its header; the same bytes for the same part and key. Takes what Node's zlib writes. */
+/**
+ * The same gzip with a signature in its header; the same bytes for the same part and key. Takes what Node's zlib
+ * writes.
+ */
 export function signPart(
   unsigned: Uint8Array,
   place: PartName,
@@ -38,7 +41,9 @@ export function signPart(
   return Buffer.concat([header, FIELD_HEAD, signature, unsigned.subarray(HEADER_BYTES)]);
 }
 
-/** True if the holder of the key has signed these bytes for this place; false for any other bytes, whatever they are. */
+/**
+ * True if the holder of the key has signed these bytes for this place; false for any other bytes, whatever they are.
+ */
 export function isSignedPart(
   bytes: Uint8Array,
   place: PartName,

@@ -147,7 +147,9 @@ const signedManifest = signedObject('manifest');
 export const encodeManifest = (manifest: Manifest, privateKey: KeyObject): Uint8Array =>
   signedManifest.encode(manifest, privateKey);
 
-/** The manifest in these bytes, without checking its signature; throws an Error of one sentence when the form is wrong. */
+/**
+ * The manifest in these bytes, without checking its signature; throws an Error of one sentence when the form is wrong.
+ */
 export const readUnsigned = (bytes: Uint8Array): Manifest =>
   parseForeign(manifestSchema, signedManifest.read(bytes).text);
 

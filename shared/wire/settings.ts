@@ -1,7 +1,7 @@
 /**
- * What an instance is configured with. Its user data has what differs between instances and what the boot needs; the rest
- * is in one object for all (crawl-settings.ts). The user data contains no long-lived secret: the token only MACs one
- * hello and expires at the boot deadline.
+ * What an instance is configured with. Its user data has what differs between instances and what the boot needs; the
+ * rest is in one object for all (crawl-settings.ts). The user data contains no long-lived secret: the token only MACs
+ * one hello and expires at the boot deadline.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';

@@ -2,8 +2,8 @@
  * The settings of a site, in one form from the configuration to the instance: they are stored in the run's row and sent
  * to every instance. The section `site` of the configuration (orchestrator/core/config/site-section.ts) gives them.
  *
- * A row or an object of an earlier version lacks keys that were added later: such a key is optional, and omitted where it
- * has its default.
+ * A row or an object of an earlier version lacks keys that were added later: such a key is optional, and omitted where
+ * it has its default.
  */
 import { z } from 'zod';
 import type { ProductUrl } from '../domain/domains.ts';

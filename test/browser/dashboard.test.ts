@@ -1,4 +1,7 @@
-/** The operator's page during and after real dry runs: it agrees with the command line, runs no code of a site, and changes nothing without the token. */
+/**
+ * The operator's page during and after real dry runs: it agrees with the command line, runs no code of a site, and
+ * changes nothing without the token.
+ */
 import axe from 'axe-core';
 import type { Page } from 'playwright';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -59,7 +59,10 @@ export class DiscoveryDatabase {
     return this.#db.close();
   }
 
-  /** As `orchestrator discover` begins: what earlier nights have taken is settled, and the seeds are entered. Returns how many of them are new. */
+  /**
+   * As `orchestrator discover` begins: what earlier nights have taken is settled, and the seeds are entered. Returns
+   * how many of them are new.
+   */
   async beginNight(nowMs: number): Promise<{ entered: number; isNewRound: boolean }> {
     const db = this.#db;
     const { discover, seeds } = this.site;

@@ -1,5 +1,6 @@
 /**
- * One run in a closed world with faults. It keeps a history for the invariants, and calls its faults when each moment of the run comes.
+ * One run in a closed world with faults. It keeps a history for the invariants, and calls its faults when each moment
+ * of the run comes.
  */
 import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import { describeError } from '../../shared/domain/errors.ts';

@@ -1,4 +1,6 @@
-/** A small site of lists and products, drawn from a seed: what its pages give, what they link to, and what may be taken. */
+/**
+ * A small site of lists and products, drawn from a seed: what its pages give, what they link to, and what may be taken.
+ */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { RunSettings } from '../../orchestrator/core/model/run-settings.ts';

@@ -1,7 +1,7 @@
 /* oxlint-disable unicorn/require-post-message-target-origin -- threads have no origin */
 /**
- * `npm run faults`: seeded runs with random faults, each checked against all invariants, on as many threads as there are
- * processors. A failing run prints one line that replays it.
+ * `npm run faults`: seeded runs with random faults, each checked against all invariants, on as many threads as there
+ * are processors. A failing run prints one line that replays it.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';

@@ -36,7 +36,10 @@ function randomPlan(seed: number, discovery: boolean, names: readonly string[]):
 /** Maximum random runs of one seed, and the distance between the first runs of two seeds. */
 const MOST_RUNS = 100_000;
 
-/** The first `count` random runs of a campaign's seed; one in twenty is a discovery, which takes far longer. Throws `usage` above the maximum. */
+/**
+ * The first `count` random runs of a campaign's seed; one in twenty is a discovery, which takes far longer. Throws
+ * `usage` above the maximum.
+ */
 export function randomPlans(seed: number, count: number, names: readonly string[] = NAMES): FaultPlan[] {
   if (!(count >= 0 && count <= MOST_RUNS))
     throw new AppError('usage', `a seed has ${MOST_RUNS} random runs, not ${count}: take several seeds`);

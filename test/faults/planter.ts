@@ -1,4 +1,7 @@
-/** An instance that is taken over: it makes up rows of all products, in its own parts or, with a manifest, in the place of another one. */
+/**
+ * An instance that is taken over: it makes up rows of all products, in its own parts or, with a manifest, in the place
+ * of another one.
+ */
 import { gzipSync } from 'node:zlib';
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import { manifestKey, partKey } from '../../shared/domain/keys.ts';

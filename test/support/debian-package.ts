@@ -8,11 +8,11 @@ const TURN = '/var/lock/crawlfleet-tests-apt.lock';
 const TURN_TIMEOUT_S = 900;
 const INSTALL_TIMEOUT_S = 1_200;
 
-// A package may start its own server on a port that is in use here; Debian consults policy-rc.d first. The script adds and
-// removes that file while it holds the lock, so that no other installation sees it.
+// A package may start its own server on a port that is in use here; Debian consults policy-rc.d first. The script adds
+// and removes that file while it holds the lock, so that no other installation sees it.
 //
-// DPkg::Lock::Timeout only covers dpkg's locks. A lock on apt's lists or archives makes apt fail immediately, and a machine
-// that has just booted holds them for minutes while it updates itself.
+// DPkg::Lock::Timeout only covers dpkg's locks. A lock on apt's lists or archives makes apt fail immediately, and a
+// machine that has just booted holds them for minutes while it updates itself.
 const SCRIPT = `
 set -e
 policy=/usr/sbin/policy-rc.d
@@ -36,7 +36,10 @@ install() { apt update && apt install -y --no-install-recommends "$1"; }
 install "$1" || { sleep 15; install "$1"; }
 `;
 
-/** True when the package was installed; false on a machine that tests may not change, or when apt failed (its error is printed). */
+/**
+ * True when the package was installed; false on a machine that tests may not change, or when apt failed (its error is
+ * printed).
+ */
 export async function installDebianPackage(name: string): Promise<boolean> {
   if (process.getuid?.() !== 0 || !(await findProgram('apt-get')) || !(await exists('/etc/debian_version')))
     return false;

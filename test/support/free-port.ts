@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
 /**
- * For programs whose port must still be free when they start, or again after they were killed. Any outgoing connection may
- * take a port of 127.0.0.1; none takes a port of this address. Only Linux has the address without setup.
+ * For programs whose port must still be free when they start, or again after they were killed. Any outgoing connection
+ * may take a port of 127.0.0.1; none takes a port of this address. Only Linux has the address without setup.
  */
 export const QUIET_ADDRESS = process.platform === 'linux' ? '127.0.9.1' : '127.0.0.1';
 

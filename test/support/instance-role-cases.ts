@@ -1,4 +1,7 @@
-/** What the role of an instance is asked for, and whether deploy/policies/instance.json allows it: for the policy, and for the sandbox that plays it. */
+/**
+ * What the role of an instance is asked for, and whether deploy/policies/instance.json allows it: for the policy, and
+ * for the sandbox that plays it.
+ */
 
 export const OWN_SESSION = 'AROASANDBOX0000000001:i-0000000000000000a';
 const OTHER_SESSION = 'AROASANDBOX0000000001:i-0000000000000000b';

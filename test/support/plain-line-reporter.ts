@@ -1,6 +1,7 @@
 /**
- * Prints one plain line after all other output: `N passed, N failed`. A file that cannot be loaded, a failing hook and an
- * uncaught error count as failed. Skipped tests are counted and named, so that none goes unnoticed. Nightly tests that
+ * Prints one plain line after all other output: `N passed, N failed`. A file that cannot be loaded, a failing hook and
+ * an uncaught error count as failed. Skipped tests are counted and named, so that none goes unnoticed. Nightly tests
+ * that
  * `--tags-filter` excludes are counted on a separate line.
  */
 import { relative } from 'node:path';

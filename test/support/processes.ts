@@ -15,7 +15,9 @@ export interface CommandOptions {
   cwd?: string;
   /** Added to this process's environment; undefined removes a variable. */
   env?: Record<string, string | undefined>;
-  /** Default 50 s, less than a test may take; then the process group is killed and `finished` rejects with its output. */
+  /**
+   * Default 50 s, less than a test may take; then the process group is killed and `finished` rejects with its output.
+   */
   timeoutMs?: number;
   /** Written to stdin, which is then closed. */
   input?: string;

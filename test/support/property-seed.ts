@@ -1,6 +1,6 @@
 /**
- * The seed of property tests; a setup file of the unit tests. The inputs are the same in every run, so that a failure points
- * to a code change. Set FC_SEED to search: a number for other inputs, `random` for a new seed each time.
+ * The seed of property tests; a setup file of the unit tests. The inputs are the same in every run, so that a failure
+ * points to a code change. Set FC_SEED to search: a number for other inputs, `random` for a new seed each time.
  */
 import fc from 'fast-check';
 

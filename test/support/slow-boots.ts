@@ -15,7 +15,9 @@ function slowBoots({ notes = [] }: Partial<RunReport>): Set<string> {
 /** Number of instances replaced because they were too slow to boot. */
 export const countSlowBoots = (report: RunReport): number => slowBoots(report).size;
 
-/** The report as if those instances had never been launched; also accepts the report of a refused run, which has none. */
+/**
+ * The report as if those instances had never been launched; also accepts the report of a refused run, which has none.
+ */
 export function withoutSlowBoots(report: RunReport): RunReport {
   const slow = slowBoots(report);
   if (slow.size === 0) return report;

@@ -1,4 +1,6 @@
-/** A folder for one test, removed when the test's scope ends: `using folder = tempDir()`, or call `remove` in a hook. */
+/**
+ * A folder for one test, removed when the test's scope ends: `using folder = tempDir()`, or call `remove` in a hook.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

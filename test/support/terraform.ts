@@ -1,4 +1,6 @@
-/** Terraform with its AWS provider, where both are available: from a local folder of providers, or from the registry. */
+/**
+ * Terraform with its AWS provider, where both are available: from a local folder of providers, or from the registry.
+ */
 import { globSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Queries about a finished run: a product and its attempts, rows as files, the page as a file, metrics; on both databases. */
+/**
+ * Queries about a finished run: a product and its attempts, rows as files, the page as a file, metrics; on both
+ * databases.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parquetReadObjects } from 'hyparquet';

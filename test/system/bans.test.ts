@@ -25,7 +25,9 @@ const CANARIES = ['P00001', 'P00002'].map((id) => ({ id, fields: { title: expect
 const FORBIDDEN: BehaviourInput = { type: 'status', status: 403 };
 /** Beyond doubt: no canary page is requested. */
 const TOO_MANY: BehaviourInput = { type: 'status', status: 429, retryAfter: 'soon, please' };
-/** Requests that a banned address may send before it stops: after a refusal one for a canary page, for 404 up to fifty. */
+/**
+ * Requests that a banned address may send before it stops: after a refusal one for a canary page, for 404 up to fifty.
+ */
 const MAY_ASK: Record<string, number> = { 'status-403': 2, captcha: 2, 'status-429': 1, 'no-answer': 51 };
 
 /** Bans the first address that reaches its sixth request. */

@@ -1,5 +1,6 @@
 /**
- * What a taken instance can do to a real run: its key, user data and state folder are those of a real process, which stands still meanwhile.
+ * What a taken instance can do to a real run: its key, user data and state folder are those of a real process, which
+ * stands still meanwhile.
  *
  * @module-tag nightly
  */

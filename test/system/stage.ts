@@ -67,7 +67,9 @@ export function useStage(shopOptions: ShopOptions): Stage {
   };
 }
 
-/** One shop and one fleet for all tests of the surrounding block, their members there from the first hook after this on. */
+/**
+ * One shop and one fleet for all tests of the surrounding block, their members there from the first hook after this on.
+ */
 export function useFleet(
   shopOptions: ShopOptions,
   options: Omit<FleetOptions, 'productUrl'>,

@@ -1,7 +1,7 @@
 /**
  * Parses JSON of pages. Shops write JSON-LD by hand and by template, so a block of it is repaired where only one
- * reading is possible; one that no repair makes valid is skipped. Numbers keep all their digits: those that a JavaScript
- * number does not hold are beside it, under the object or array and the key.
+ * reading is possible; one that no repair makes valid is skipped. Numbers keep all their digits: those that a
+ * JavaScript number does not hold are beside it, under the object or array and the key.
  */
 import { decodeHTML } from 'entities/decode';
 import { KEPT_BY_CONTAINER, type PageBudget, PageLimitError } from '../page-limits.ts';
@@ -132,8 +132,8 @@ const MARK = crypto.randomUUID();
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])/y;
 
 /**
- * Parses with the digits of long numbers, as strings meanwhile. A reviver of JSON.parse would know them too, but V8 then
- * keeps the source of every value, 50 MB for a page of 5 MB.
+ * Parses with the digits of long numbers, as strings meanwhile. A reviver of JSON.parse would know them too, but V8
+ * then keeps the source of every value, 50 MB for a page of 5 MB.
  */
 function parseExactly(text: string): unknown {
   const value: unknown = JSON.parse(withNumbersMarked(text));

@@ -1,11 +1,12 @@
 /**
- * Values at a dotted path in the JSON-LD or the microdata of a page. page-nodes.ts says in which nodes a path is searched,
- * offers.ts which offer `offers.…` means.
+ * Values at a dotted path in the JSON-LD or the microdata of a page. page-nodes.ts says in which nodes a path is
+ * searched, offers.ts which offer `offers.…` means.
  *
- * Arrays along the path are walked in order; a number in the path selects one element; references by `@id` are followed.
- * `price` and `priceCurrency` of an offer that keeps them there are read from its `priceSpecification`. Values at the end
- * of the path: a text, a number, true or false as text, each element of an array; of an object its `@value`. null and
- * other objects yield nothing.
+ * Arrays along the path are walked in order; a number in the path selects one element; references by `@id` are
+ * followed.
+ * `price` and `priceCurrency` of an offer that keeps them there are read from its `priceSpecification`. Values at the
+ * end of the path: a text, a number, true or false as text, each element of an array; of an object its `@value`. null
+ * and other objects yield nothing.
  */
 import type { Scalar } from '../../../shared/domain/mapping.ts';
 import { digitsAt } from './json-text.ts';
@@ -80,7 +81,8 @@ export class LinkedData {
   }
 
   /**
-   * All values at the path in order, at most `limit`. With a limit of 1 `offers.…` means one offer, the same for all paths.
+   * All values at the path in order, at most `limit`. With a limit of 1 `offers.…` means one offer, the same for all
+   * paths.
    * `isShown`: they are text of elements.
    */
   read({ keys, node, breaks }: DataPath, limit: number): { values: Scalar[]; isShown: boolean } {

@@ -1,8 +1,8 @@
 /**
  * Collects the microdata of a page as it streams by, and turns its items into nodes as of JSON-LD. Values are those of
- * the HTML standard: attributes with links are made absolute, and what has no attribute of its own gives its text. Beyond
- * the standard `content` counts on any element: shops write `<span itemprop="price" content="12.50">`, and search engines
- * read it.
+ * the HTML standard: attributes with links are made absolute, and what has no attribute of its own gives its text.
+ * Beyond the standard `content` counts on any element: shops write `<span itemprop="price" content="12.50">`, and
+ * search engines read it.
  */
 import type { Attributes } from '../markup/markup-events.ts';
 import { KEPT_BY_PART, type PageBudget, PageLimitError } from '../page-limits.ts';
@@ -80,7 +80,9 @@ export class MicrodataReader {
     else this.#budget.spend('kept', KEPT_BY_PART);
   }
 
-  /** The items that are not properties of others, as nodes; `base`: what links are relative to. Throws PageLimitError. */
+  /**
+   * The items that are not properties of others, as nodes; `base`: what links are relative to. Throws PageLimitError.
+   */
   items(base: string): Node[] {
     return new ItemBuilder(this.#top, base, this.#budget).items();
   }

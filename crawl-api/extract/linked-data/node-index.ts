@@ -92,8 +92,8 @@ export class NodeIndex {
   }
 
   /**
-   * Where references make asides of all products, those that may be the page's nevertheless: related products often name
-   * it in turn, and a list may name the only one. Several products of a list are a category.
+   * Where references make asides of all products, those that may be the page's nevertheless: related products often
+   * name it in turn, and a list may name the only one. Several products of a list are a category.
    */
   #spared(): ReadonlySet<PlacedNode> {
     const free = this.nodes.filter(({ isProduct, isAside, isPart }) => isProduct && !isAside && !isPart);

@@ -25,8 +25,8 @@ export class PageAddress {
   }
 
   /**
-   * How surely the link is the page's: 0 if it is another, else 1 and 1 more for each parameter of its query. Parameters
-   * that only the page has do not count: they may be a visitor's.
+   * How surely the link is the page's: 0 if it is another, else 1 and 1 more for each parameter of its query.
+   * Parameters that only the page has do not count: they may be a visitor's.
    */
   score(link: string): number {
     const target = this.#read(link);

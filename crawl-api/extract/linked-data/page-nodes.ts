@@ -1,10 +1,10 @@
 /**
  * Which nodes of a page a path is searched in.
  *
- * A page with products: one of them is the page's. It is the one whose url, `@id` or mainEntityOfPage is the page's; else
- * the first with offers that is neither an aside (related products, lists) nor part of another product; else the first
- * such one; else none, because a value of another product would be worse than none. What it lacks is taken from nodes
- * that name the same product, then from its group, then from its variants. Offers of its sizes are its offers.
+ * A page with products: one of them is the page's. It is the one whose url, `@id` or mainEntityOfPage is the page's;
+ * else the first with offers that is neither an aside (related products, lists) nor part of another product; else the
+ * first such one; else none, because a value of another product would be worse than none. What it lacks is taken from
+ * nodes that name the same product, then from its group, then from its variants. Offers of its sizes are its offers.
  *
  * A page without products: all nodes but those that describe the site or the page, then their `mainEntity`, then the
  * variants of those.
@@ -49,8 +49,8 @@ export class PageNodes {
   }
 
   /**
-   * `type`: the name of a type; null for the page's product, or on a page without products for any node. `all`: values of
-   * all nodes of the type are wanted; of products it is always one.
+   * `type`: the name of a type; null for the page's product, or on a page without products for any node. `all`: values
+   * of all nodes of the type are wanted; of products it is always one.
    */
   stages(type: string | null, all: boolean): Stage[] {
     const name = type === null ? null : bareName(type);

@@ -12,8 +12,8 @@ export interface ScoredNode {
 const GTINS = ['gtin', 'gtin13', 'gtin14', 'gtin12', 'gtin8'];
 
 /**
- * In order of strength: the `@id`; another identifier tells them apart; the same sku or GTIN, or that both are the page's,
- * makes them one whatever their names; else their names and links must agree.
+ * In order of strength: the `@id`; another identifier tells them apart; the same sku or GTIN, or that both are the
+ * page's, makes them one whatever their names; else their names and links must agree.
  */
 export function areSame(one: ScoredNode, other: ScoredNode, address: PageAddress): boolean {
   const nodes = [one.node, other.node] as const;

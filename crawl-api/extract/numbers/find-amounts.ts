@@ -98,8 +98,8 @@ function isSecondPrice(rest: string): boolean {
 }
 
 /**
- * The more specific of the two: of `$ 5 USD` the code. A code beside a symbol of other currencies is a word: `TOP 20 $`;
- * but in `EUR 5 $6` the symbol belongs to the next amount.
+ * The more specific of the two: of `$ 5 USD` the code. A code beside a symbol of other currencies is a word: `TOP 20
+ * $`; but in `EUR 5 $6` the symbol belongs to the next amount.
  */
 function pick(ahead: Currency | null, behind: Currency | null, beyond: string): Currency | null {
   if (ahead === null || behind === null) return ahead ?? behind;

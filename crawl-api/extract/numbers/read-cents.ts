@@ -81,7 +81,8 @@ export function readCents(after: string, digits: string, { before, ahead, own }:
 }
 
 /**
- * Whether the dash before `,99` stands for a zero (`-,99 €`) and not for a minus sign; `unclear` where it may be either.
+ * Whether the dash before `,99` stands for a zero (`-,99 €`) and not for a minus sign; `unclear` where it may be
+ * either.
  */
 export function readZero(before: string, digits: string, isPriced: boolean): 'zero' | 'unclear' | null {
   if (!/^[.,]\d{2}$/.test(digits) || !/[-–—]$/.test(before)) return null;

@@ -84,8 +84,8 @@ function choose(text: string, { decimal, price }: NumberOptions): Amount | 'seve
 const isPriced = ({ currency }: Amount): boolean => currency !== null;
 
 /**
- * Prices by measure behind another price and prices in brackets do not count. Next to plain numbers (`$10 per month for 24
- * months`) nothing shows which one counts, except for a price by measure in brackets.
+ * Prices by measure behind another price and prices in brackets do not count. Next to plain numbers (`$10 per month for
+ * 24 months`) nothing shows which one counts, except for a price by measure in brackets.
  */
 function withoutAsides(all: readonly Amount[], isPrice: boolean): readonly Amount[] | 'several' {
   const main = all.filter(({ isMeasured, isInBrackets }) => !isMeasured && !isInBrackets);

@@ -1,4 +1,6 @@
-/** `orchestrator gc` and `prune`: end what dead main servers have left at AWS, and remove what old runs have left here. */
+/**
+ * `orchestrator gc` and `prune`: end what dead main servers have left at AWS, and remove what old runs have left here.
+ */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { GcReport } from '../../core/gc/gc.ts';
 import { createReaders } from '../../core/db/create-stores.ts';

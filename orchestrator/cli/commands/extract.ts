@@ -10,8 +10,8 @@ import { plain, quote } from '../../../shared/domain/terminal-text.ts';
 export type { ExtractFlags } from '../../core/trial/trial-input.ts';
 
 /**
- * 0 when the product would be stored, 12 when the page lacks what the mapping requires, 4 when it shows a mistake of the
- * mapping, 1 when there was no page to read.
+ * 0 when the product would be stored, 12 when the page lacks what the mapping requires, 4 when it shows a mistake of
+ * the mapping, 1 when there was no page to read.
  */
 export async function extractCommand(flags: ExtractFlags, output: Output): Promise<ExitCode> {
   const { trial, pageName, mappingName } = readTrialInput(flags);

@@ -1,4 +1,6 @@
-/** `orchestrator plan`, `run`, `retry`, `resume` and `load`: the use cases of a run, with this terminal as their caller. */
+/**
+ * `orchestrator plan`, `run`, `retry`, `resume` and `load`: the use cases of a run, with this terminal as their caller.
+ */
 import express from 'express';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';

@@ -52,7 +52,9 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
 
 const LOOK_MS = 1_000;
 
-/** The newest unfinished run that uses one of these names; without one the next that begins. Null once the user leaves. */
+/**
+ * The newest unfinished run that uses one of these names; without one the next that begins. Null once the user leaves.
+ */
 async function nextRun(
   runs: RunStore,
   names: readonly string[],

@@ -60,8 +60,8 @@ export function ordersFor(world: World, sender: Sender): Orders {
 }
 
 /**
- * True while a chunk waits for an owner, may come back, or may be found. Until then an idle instance stays open (its shard is not
- * sealed), so that it can take products of a lost, banned or slow one.
+ * True while a chunk waits for an owner, may come back, or may be found. Until then an idle instance stays open (its
+ * shard is not sealed), so that it can take products of a lost, banned or slow one.
  */
 const mayGetMore = (world: World, serves: boolean, awaited: boolean): boolean =>
   (serves && (awaited || hasMoreWork(world))) || isReturnExpected(world);

@@ -96,7 +96,10 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     imageId,
     routeTables: once(async () => findRouteTables(options(), await vpcId())),
     groups,
-    /** Launch requests as the run would send them, without user data: with each of its types and each of its subnets, as many as EC2 takes at once. */
+    /**
+     * Launch requests as the run would send them, without user data: with each of its types and each of its subnets, as
+     * many as EC2 takes at once.
+     */
     launches: once(async () => {
       const [places, securityGroupIds, image] = await Promise.all([subnets(), groups(), imageId()]);
       const types = typesOfRun(instanceType(), config.values.aws.instance_types);

@@ -1,4 +1,6 @@
-/** Runs checks at once, each within its time limit; every error becomes a finding. What blocks a launch is one error. */
+/**
+ * Runs checks at once, each within its time limit; every error becomes a finding. What blocks a launch is one error.
+ */
 import { AppError, ERROR_KINDS, type ErrorCode } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { type Check, type CheckContext, failed, type Finding, findingOf, warning } from './check.ts';

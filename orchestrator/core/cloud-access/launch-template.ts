@@ -78,8 +78,8 @@ function namedBundles(
 }
 
 /**
- * Built again; without Node for it the bundle of the newest claim that the bucket has, else `runtime-unavailable`. Those of
- * earlier versions do not count whose programs cannot read the user data of this one.
+ * Built again; without Node for it the bundle of the newest claim that the bucket has, else `runtime-unavailable`.
+ * Those of earlier versions do not count whose programs cannot read the user data of this one.
  */
 export async function bundleToGoOnWith(
   make: () => Promise<Bundle>,
@@ -126,8 +126,8 @@ interface LaunchedRun {
 }
 
 /**
- * Bundle and settings into the bucket; image, subnets and groups of each region; the planned type, then the others of its
- * architecture. A region in which that fails is left out, with a note; throws when it fails in all of them.
+ * Bundle and settings into the bucket; image, subnets and groups of each region; the planned type, then the others of
+ * its architecture. A region in which that fails is left out, with a note; throws when it fails in all of them.
  */
 export async function prepareLaunch(
   cloud: Pick<CloudAccess, 'regions' | 'objects'>,

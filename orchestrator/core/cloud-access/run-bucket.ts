@@ -25,8 +25,8 @@ export async function withRunBucket<T>(
 }
 
 /**
- * The bucket of a run that the database lacks: the folder of its dry run, that at an endpoint on this machine, which dry
- * runs use, else as configured.
+ * The bucket of a run that the database lacks: the folder of its dry run, that at an endpoint on this machine, which
+ * dry runs use, else as configured.
  */
 export async function withUnknownBucket<T>(
   config: Config,
@@ -41,7 +41,8 @@ export async function withUnknownBucket<T>(
     return inBucket({ region, bucket, endpoint }, false, (objects) => work(objects, null));
   }
   const { region, bucket, endpoint } = chooseTarget(config, true, environment);
-  // A sandbox that only provided machines has no bucket in its folder, if it has one: the objects are in the configured bucket.
+  // A sandbox that only provided machines has no bucket in its folder, if it has one: the objects are in the configured
+  // bucket.
   if (endpoint !== null && !existsSync(join(folder, 's3', bucket)))
     return inBucket({ region, bucket, endpoint }, true, (objects) => work(objects, null));
   return onFolder(folder, { region, bucket, endpoint }, (objects) => work(objects, folder));

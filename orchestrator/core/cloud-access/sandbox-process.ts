@@ -153,9 +153,9 @@ function isAlive(pid: number): boolean {
 }
 
 /**
- * Replaces the process of a run's sandbox when it dies, and updates `handle.pid`. Buckets survive; the control loop makes
- * instances and load balancer again. A folder that cannot be written for half a minute ends the watch and the work under
- * the lock. Returns a function that ends the watch.
+ * Replaces the process of a run's sandbox when it dies, and updates `handle.pid`. Buckets survive; the control loop
+ * makes instances and load balancer again. A folder that cannot be written for half a minute ends the watch and the
+ * work under the lock. Returns a function that ends the watch.
  */
 export function superviseSandbox(
   handle: SandboxHandle,

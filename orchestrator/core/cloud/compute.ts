@@ -109,7 +109,9 @@ export interface Compute {
   consoleOutput(instanceId: string): Promise<string | null>;
   /** The subnets to launch in: the given ones (ids, or `tag:KEY=VALUE`), or with an empty list the default VPC's. */
   subnets(ids: readonly string[]): Promise<SubnetInfo[]>;
-  /** The given groups (ids, or `tag:KEY=VALUE` for those with this tag), or with an empty list the VPC's default group. */
+  /**
+   * The given groups (ids, or `tag:KEY=VALUE` for those with this tag), or with an empty list the VPC's default group.
+   */
   securityGroups(ids: readonly string[], vpcId: string): Promise<string[]>;
   /**
    * The image to boot: the given one, checked to exist, or with null the newest that fits the architecture. For a

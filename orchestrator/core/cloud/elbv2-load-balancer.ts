@@ -288,7 +288,9 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     return made;
   }
 
-  /** The default is 300 s. This only saves time: neither an endpoint without the call nor a missing right stops the run. */
+  /**
+   * The default is 300 s. This only saves time: neither an endpoint without the call nor a missing right stops the run.
+   */
   async #noDeregistrationDelay(targetGroupArn: string): Promise<void> {
     await this.#elb.unless(['capability-missing', 'denied'], 'ModifyTargetGroupAttributes', (elb) =>
       elb.modifyTargetGroupAttributes({

@@ -4,7 +4,10 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { SHARED_PORTS } from './load-balancer.ts';
 import { allOf, type AwsOptions, callOnce, lazyElbv2 } from './sdk-clients.ts';
 
-/** Throws `aws-invalid` when every port of SHARED_PORTS has a listener, and the AppError of a refused call. Changes nothing. */
+/**
+ * Throws `aws-invalid` when every port of SHARED_PORTS has a listener, and the AppError of a refused call. Changes
+ * nothing.
+ */
 export async function assertFreePort(options: AwsOptions, loadBalancerArn: string): Promise<void> {
   const call = 'DescribeListeners';
   const listeners = await callOnce(lazyElbv2, options, call, (elb) =>

@@ -109,8 +109,8 @@ export interface LoadBalancer {
   /** A missing target counts as done. */
   deregister(balancer: Balancer, instanceId: string): Promise<void>;
   /**
-   * Removes listener, load balancer (unless it is the user's) and target group. Missing resources count as removed. What
-   * AWS refuses to delete does not keep the rest: `PartsLeft` then names it.
+   * Removes listener, load balancer (unless it is the user's) and target group. Missing resources count as removed.
+   * What AWS refuses to delete does not keep the rest: `PartsLeft` then names it.
    */
   remove(balancer: Balancer): Promise<void>;
   /**
@@ -121,8 +121,8 @@ export interface LoadBalancer {
   /** Everything in the account and region with this value of the tag crawlfleet:owner; all pages. */
   list(owner: string): Promise<OwnedBalancer[]>;
   /**
-   * Removes exactly the named resources and the listeners that forward to them. Missing resources count as removed. Fails
-   * as `remove` does.
+   * Removes exactly the named resources and the listeners that forward to them. Missing resources count as removed.
+   * Fails as `remove` does.
    */
   removeOwned(owned: OwnedBalancer): Promise<void>;
 }

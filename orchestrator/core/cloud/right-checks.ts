@@ -1,7 +1,7 @@
 /**
- * The account these keys belong to, and whether the calls of a run would be allowed, without their effect: EC2's `DryRun`, and read-only calls. A permission
- * that cannot be checked this way is reported as unproved. Only for AWS and our own sandbox: other endpoints may
- * execute a dry run.
+ * The account these keys belong to, and whether the calls of a run would be allowed, without their effect: EC2's
+ * `DryRun`, and read-only calls. A permission that cannot be checked this way is reported as unproved. Only for AWS and
+ * our own sandbox: other endpoints may execute a dry run.
  */
 import { partitionOf } from '../../../shared/domain/partition.ts';
 import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
@@ -35,7 +35,8 @@ const NO_INSTANCE = 'i-00000000000000000';
 
 /**
  * The calls of a run. ELBv2 looks at the network of a new load balancer with the permissions of its creator.
- * @param launches as the run will make them, instance profile (iam:PassRole) and tags (ec2:CreateTags) included; all have one answer
+ * @param launches as the run will make them, instance profile (iam:PassRole) and tags (ec2:CreateTags) included; all
+ * have one answer
  * @param instanceId one of our own instances, to check permissions bound to its tags; null when there is none
  * @param balancerVpcId where a load balancer is to be created; null when none is
  */
@@ -144,8 +145,8 @@ export function checkElbRights(options: AwsOptions, account: string): Promise<Ri
 }
 
 /**
- * The customer's KMS key that encrypts every new volume by the account's default; null when none does. Throws the AppError
- * of a refused call.
+ * The customer's KMS key that encrypts every new volume by the account's default; null when none does. Throws the
+ * AppError of a refused call.
  */
 export function defaultVolumeKey(options: AwsOptions): Promise<string | null> {
   return callOnce(lazyEc2, options, 'GetEbsEncryptionByDefault', async (ec2) => {

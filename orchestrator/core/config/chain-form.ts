@@ -1,6 +1,7 @@
 /**
  * The JSON form of a mapping, where every field is an explicit chain of processors and nothing is implied:
- * `{"fields": [{"name": "title", "processors": [{"type": "css", "parameters": {"selector": "h1"}}, {"type": "trim"}]}]}`.
+ * `{"fields": [{"name": "title", "processors": [{"type": "css", "parameters": {"selector": "h1"}}, {"type":
+ * "trim"}]}]}`.
  */
 import { z } from 'zod';
 import { type PlacedStep, readTypedStep } from './chain.ts';

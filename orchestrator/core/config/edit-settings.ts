@@ -21,7 +21,9 @@ export function writeSettings(file: string, settings: readonly Setting[]): void 
   }
 }
 
-/** The YAML text with this setting. A value that is there is replaced in place; only a new key lays the text out anew. */
+/**
+ * The YAML text with this setting. A value that is there is replaced in place; only a new key lays the text out anew.
+ */
 export function editText(text: string, { path, value }: Setting): string {
   const document = parseDocument(text);
   const node = document.getIn(path, true);

@@ -11,7 +11,9 @@ interface Setting {
 /** By variable. */
 type Settings = ReadonlyMap<string, Setting>;
 
-/** The variables of a configuration: FLEET_RUN_MAX_COST → run.max_cost; a section that is a list is one: FLEET_NOTIFY. */
+/**
+ * The variables of a configuration: FLEET_RUN_MAX_COST → run.max_cost; a section that is a list is one: FLEET_NOTIFY.
+ */
 export function settingsBy(schemas: readonly z.ZodObject[]): Settings {
   const settings = new Map<string, Setting>();
   for (const [section, schema] of schemas.flatMap(({ shape }) => Object.entries(shape as Record<string, z.ZodType>))) {
@@ -68,8 +70,8 @@ export function environmentValues(
 }
 
 /**
- * `null` for a key that may be null; the text itself for a key that takes text, unless it takes lists or objects too and
- * is given one; else YAML.
+ * `null` for a key that may be null; the text itself for a key that takes text, unless it takes lists or objects too
+ * and is given one; else YAML.
  */
 function readText(text: string, schema: z.ZodType): unknown {
   if (text === 'null' && schema.safeParse(null).success) return null;

@@ -11,7 +11,9 @@ const VALUE_TYPES: ReadonlySet<string> = new Set(['offer', 'aggregateoffer', 'ag
 const isType = (name: string): boolean =>
   [PRODUCT_TYPES, SITE_TYPES, VALUE_TYPES].some((types) => types.has(name.toLowerCase()));
 
-/** What is wrong with the path and how it is meant; null for a path that may find something. `ofPage`: not of a value. */
+/**
+ * What is wrong with the path and how it is meant; null for a path that may find something. `ofPage`: not of a value.
+ */
 export function misspelling(path: string, ofPage: boolean): string | null {
   const isForeign = /^\$(?:\.|\[|$)|[[\]]|(?:^|\.)\*(?:\.|$)/.test(path);
   const type = ofPage

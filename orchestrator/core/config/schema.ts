@@ -1,6 +1,7 @@
 /**
- * Every key of fleet.yaml, but for the sections of features: its form, default and meaning. docs/configuration.md and the
- * JSON Schema are generated from both. Values leave here as numbers with their unit in the name; text forms such as `4h` stay outside.
+ * Every key of fleet.yaml, but for the sections of features: its form, default and meaning. docs/configuration.md and
+ * the JSON Schema are generated from both. Values leave here as numbers with their unit in the name; text forms such as
+ * `4h` stay outside.
  */
 import { z } from 'zod';
 import { DEFAULT_INSTANCE_TYPES } from '../plan/defaults.ts';
@@ -66,7 +67,10 @@ export const BUCKET = {
 /** ARN of a KMS key. */
 export const KMS_KEY = /^arn:[\w-]+:kms:[\w-]+:\d+:key\/[\w-]+$/;
 
-/** Characters that EC2, ELBv2, IAM and S3 all take. https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html */
+/**
+ * Characters that EC2, ELBv2, IAM and S3 all take.
+ * https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
+ */
 const TAG_TEXT = /^[\p{L}\p{N} _.:/=+@-]*$/u;
 /** AWS takes 50 of the user's; ours are among them. */
 const MAX_TAGS = 40;

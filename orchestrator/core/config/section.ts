@@ -1,4 +1,6 @@
-/** Top-level keys of fleet.yaml that belong to a feature: the configuration has them only where the feature is there. */
+/**
+ * Top-level keys of fleet.yaml that belong to a feature: the configuration has them only where the feature is there.
+ */
 import type { z } from 'zod';
 import type { MappingFault } from './faults.ts';
 import { configSchema, type ConfigValues } from './schema.ts';

@@ -1,4 +1,6 @@
-/** The target of a run (AWS, an endpoint that speaks its API, or the sandbox on this machine), and our name at the site. */
+/**
+ * The target of a run (AWS, an endpoint that speaks its API, or the sandbox on this machine), and our name at the site.
+ */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { countryOf, regionsOutside } from '../plan/countries.ts';
 import type { EndpointKind } from '../plan/defaults.ts';
@@ -21,7 +23,10 @@ export interface RunInputs {
   environment: Environment;
 }
 
-/** The main region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
+/**
+ * The main region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has
+ * one.
+ */
 export const regionOf = (config: Config, environment: Environment): string | null =>
   config.values.aws.region ??
   config.values.aws.regions?.[0]?.region ??

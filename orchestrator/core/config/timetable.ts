@@ -1,6 +1,7 @@
 /**
- * When a schedule is due: a cron expression read in a time zone, by croner. A time that does not exist on the day the clocks go
- * forward is due at the first one after the gap, and one that comes twice in autumn is due once, so a daily schedule is daily.
+ * When a schedule is due: a cron expression read in a time zone, by croner. A time that does not exist on the day the
+ * clocks go forward is due at the first one after the gap, and one that comes twice in autumn is due once, so a daily
+ * schedule is daily.
  */
 import { Cron } from 'croner';
 
@@ -8,7 +9,8 @@ export type Timetable = ReturnType<typeof createTimetable>;
 
 /** Throws an error of croner for an expression that it cannot read. */
 export function createTimetable(cron: string, timezone: string) {
-  // With no function to call it sets no timer. `no-wildcard`: also 0 2,14 * * * comes once when a clock hour comes twice.
+  // With no function to call it sets no timer. `no-wildcard`: also 0 2,14 * * * comes once when a clock hour comes
+  // twice.
   const read = new Cron(cron.trim(), { timezone, fixedTimeRule: 'no-wildcard' });
   return {
     cron,

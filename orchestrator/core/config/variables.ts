@@ -1,7 +1,7 @@
 /**
- * Variables in the values of fleet.yaml: `${NAME}` from the environment or a `.env` beside the file, `${file:PATH}` from
- * a file; `$${` stands for `${` itself. They are filled in after parsing, so no value can change the structure. A mapping
- * has none: there `${` belongs to patterns.
+ * Variables in the values of fleet.yaml: `${NAME}` from the environment or a `.env` beside the file, `${file:PATH}`
+ * from a file; `$${` stands for `${` itself. They are filled in after parsing, so no value can change the structure. A
+ * mapping has none: there `${` belongs to patterns.
  */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';

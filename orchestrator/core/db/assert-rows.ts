@@ -1,6 +1,6 @@
 /**
- * `assert` of a mapping's fields, where rows are staged: values that break one are left out, or their product fails. What
- * holds the run is only counted.
+ * `assert` of a mapping's fields, where rows are staged: values that break one are left out, or their product fails.
+ * What holds the run is only counted.
  */
 import type { Knex } from 'knex';
 import type { KeyedRow, Row } from '../../../shared/domain/mapping.ts';

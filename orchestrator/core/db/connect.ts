@@ -314,9 +314,9 @@ export const PLAIN_SESSION = [
 
 /**
  * READ COMMITTED: the gap locks of the default level make parallel loads deadlock, and no statement needs them.
- * wait_timeout, in seconds: a main server that freezes or is cut off within a transaction keeps the fence and its rows locked
- * until the server ends its connection, by default after eight hours. The time a statement runs does not count, and our
- * transactions only run statements.
+ * wait_timeout, in seconds: a main server that freezes or is cut off within a transaction keeps the fence and its rows
+ * locked until the server ends its connection, by default after eight hours. The time a statement runs does not count,
+ * and our transactions only run statements.
  */
 const SESSION = [
   ...PLAIN_SESSION,
@@ -324,7 +324,8 @@ const SESSION = [
   `set session innodb_lock_wait_timeout = 10`,
   `set session wait_timeout = least(@@session.wait_timeout, 30)`,
   `set session transaction isolation level read committed, read write`,
-  // With another default, single statements would stay open, or a commit would begin a transaction or end the connection.
+  // With another default, single statements would stay open, or a commit would begin a transaction or end the
+  // connection.
   `set session autocommit = 1`,
   `set session completion_type = 'NO_CHAIN'`,
   `set session sql_safe_updates = 0`,

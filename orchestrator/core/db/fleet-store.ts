@@ -1,4 +1,6 @@
-/** FleetStore on knex: claims (crawlfleet_launches, immutable), their instances, and when an address stopped on its own. */
+/**
+ * FleetStore on knex: claims (crawlfleet_launches, immutable), their instances, and when an address stopped on its own.
+ */
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -75,7 +77,10 @@ type IncidentRow = Record<string, unknown> & EpochId & { evidence: string };
 type LastIncident = { seq: number; over_at: SqlNumber | null };
 
 export class KnexFleetStore extends BoundRun implements FleetStore {
-  /** Launch requests by epochKey, with their claims' tokens: read and parsed once, because each has some KB of user data. */
+  /**
+   * Launch requests by epochKey, with their claims' tokens: read and parsed once, because each has some KB of user
+   * data.
+   */
   readonly #requests = new Map<string, { token: string; request: LaunchRequest }>();
 
   claim(claim: NewClaim): Promise<boolean> {

@@ -120,8 +120,8 @@ export class History {
   }
 
   /**
-   * Up to 200 products of the run. Looks through ranges of the primary key and stops after 1.5 seconds with what it has: no
-   * index is on the IDs, and none of the user's tables is read.
+   * Up to 200 products of the run. Looks through ranges of the primary key and stops after 1.5 seconds with what it
+   * has: no index is on the IDs, and none of the user's tables is read.
    */
   async products(runId: string, { text = '', outcome, reason, after }: ProductQuery): Promise<FoundProducts> {
     const startedMs = this.#db.clock.monotonic();

@@ -263,7 +263,10 @@ const WORTH = 4;
 /** Restricts a query over crawlfleet_items to some numbers. */
 type OnNumbers = (query: Knex.QueryBuilder) => void;
 
-/** Conditions that together cover these numbers exactly, one statement each: by ranges where that is shorter, by lists otherwise. @param numbers ascending, each once */
+/**
+ * Conditions that together cover these numbers exactly, one statement each: by ranges where that is shorter, by lists
+ * otherwise. @param numbers ascending, each once
+ */
 export function onNumbers(numbers: readonly number[]): OnNumbers[] {
   const runs = runsOf(numbers);
   if (runs.length * WORTH > numbers.length)

@@ -80,7 +80,9 @@ export class KnexLocks {
   }
 }
 
-/** The database's own clock and named locks; SQLite has neither, and all processes that use its file share a machine. */
+/**
+ * The database's own clock and named locks; SQLite has neither, and all processes that use its file share a machine.
+ */
 export function createLockGuard(db: Database): LockGuard {
   return {
     async nowMs() {

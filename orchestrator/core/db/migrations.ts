@@ -1,7 +1,7 @@
 /**
  * The steps of the schema, oldest first: numbered from 1 by their place, so none may be removed or moved. Times are
- * milliseconds since 1970. Every text is compared by its bytes: on MySQL and MariaDB through the collation of the table,
- * on SQLite by default.
+ * milliseconds since 1970. Every text is compared by its bytes: on MySQL and MariaDB through the collation of the
+ * table, on SQLite by default.
  */
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
@@ -250,7 +250,8 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
-  // EC2's answer to a launch, and why it ended an instance: as JSON, so that no decision depends on the wording of a text.
+  // EC2's answer to a launch, and why it ended an instance: as JSON, so that no decision depends on the wording of a
+  // text.
   {
     name: 'launch-answers',
     columns: {

@@ -30,9 +30,9 @@ export interface Pruned {
 }
 
 /**
- * Removes ledger, events, parts, samples and attempts of runs into these result tables that ended before `beforeMs`, and
- * the changes of fields that they published. In pieces: what an abort cuts off, the next call removes. A run is done once
- * its `pruned_at` is set.
+ * Removes ledger, events, parts, samples and attempts of runs into these result tables that ended before `beforeMs`,
+ * and the changes of fields that they published. In pieces: what an abort cuts off, the next call removes. A run is
+ * done once its `pruned_at` is set.
  */
 export async function prune(
   db: Database,

@@ -96,8 +96,8 @@ function rowsOfProducts(trx: Knex.Transaction, { shape }: Publishing, ids: reado
 }
 
 /**
- * IDs of products as they are compared with `product_id` of the result table. A text beside a whole-number column would make
- * MySQL compare both as doubles, which are equal too often above 2^53.
+ * IDs of products as they are compared with `product_id` of the result table. A text beside a whole-number column would
+ * make MySQL compare both as doubles, which are equal too often above 2^53.
  */
 export async function idsForResults(
   knex: Knex,
@@ -109,7 +109,9 @@ export async function idsForResults(
   return (ids) => ids.map((id) => (isNumber ? BigInt(id) : id)) as string[];
 }
 
-/** Lists of the products with this outcome. Not a join: the user's column may have another type or collation than ours. */
+/**
+ * Lists of the products with this outcome. Not a join: the user's column may have another type or collation than ours.
+ */
 async function* idsOf(
   trx: Knex.Transaction,
   db: Database,

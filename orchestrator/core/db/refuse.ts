@@ -1,7 +1,7 @@
 /**
  * Refused rows: stored products that are moved to another outcome before their run is published. They are deleted from
- * staging, so neither the result table nor what is written beside it ever has them, and `refused_at` keeps them out of the
- * crawl dates. The counts of their parts follow, so the books hold without an exception.
+ * staging, so neither the result table nor what is written beside it ever has them, and `refused_at` keeps them out of
+ * the crawl dates. The counts of their parts follow, so the books hold without an exception.
  */
 import type { Knex } from 'knex';
 import type { Outcome } from '../../../shared/domain/outcome.ts';

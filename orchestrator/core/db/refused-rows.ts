@@ -1,8 +1,8 @@
 /**
- * Which rows the result table refuses: by a constraint, a foreign key, a trigger or a generated column of the user's. The
- * staging table has their types and not their rules, so only publishing shows it. Products are tried in a transaction that
- * is always rolled back: a window of them at once, then halves, down to single ones. A product is refused if it raises an
- * error again when it is tried alone.
+ * Which rows the result table refuses: by a constraint, a foreign key, a trigger or a generated column of the user's.
+ * The staging table has their types and not their rules, so only publishing shows it. Products are tried in a
+ * transaction that is always rolled back: a window of them at once, then halves, down to single ones. A product is
+ * refused if it raises an error again when it is tried alone.
  */
 import type { Knex } from 'knex';
 import type { FieldType } from '../../../shared/domain/mapping.ts';

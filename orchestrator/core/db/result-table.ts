@@ -22,7 +22,8 @@ export interface ResultTableCheck {
 
 /**
  * Checks that the table can hold the rows of this mapping and these products, without changing anything.
- * Throws `results-schema` with every mismatch at once, and `product-id-invalid` for an ID that is too long beside row_key.
+ * Throws `results-schema` with every mismatch at once, and `product-id-invalid` for an ID that is too long beside
+ * row_key.
  */
 export async function checkResultTable(
   db: Database,
@@ -61,7 +62,10 @@ export async function checkResultTable(
   return { exists: true };
 }
 
-/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at; and the tables of features beside it. */
+/**
+ * Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at; and
+ * the tables of features beside it.
+ */
 export async function createResultTable(
   db: Database,
   results: ResultTable,
@@ -161,8 +165,8 @@ const TEST_TABLE = 'crawlfleet_id_probe';
 
 /**
  * Checks whether an existing product_id column distinguishes these products; null when every product gets its own row.
- * Integer columns and collations that ignore case or trailing spaces are fine as long as no two products are equal under
- * them. No ID is longer than `maxChars`.
+ * Integer columns and collations that ignore case or trailing spaces are fine as long as no two products are equal
+ * under them. No ID is longer than `maxChars`.
  */
 async function findIdClash(
   db: Database,

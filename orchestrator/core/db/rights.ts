@@ -13,8 +13,8 @@ import { readTable, splitTableName } from './table-info.ts';
 import { createTable, withTemporaryTable } from './table-statements.ts';
 
 /**
- * By using each on a table of our own. Throws `database-rights` with the GRANT that is missing, and the error of what the
- * server does not offer: enough connections, prepared statements, named locks. Leaves nothing behind.
+ * By using each on a table of our own. Throws `database-rights` with the GRANT that is missing, and the error of what
+ * the server does not offer: enough connections, prepared statements, named locks. Leaves nothing behind.
  */
 export async function checkRights(db: Database): Promise<void> {
   const table = `crawlfleet_probe_${randomBytes(6).toString('hex')}`;
@@ -62,8 +62,8 @@ export async function checkRights(db: Database): Promise<void> {
 }
 
 /**
- * The least that a run gets along with. Measured with one instance, for an hour: 100,000 statements, of which 15,000 write,
- * and 400 connections.
+ * The least that a run gets along with. Measured with one instance, for an hour: 100,000 statements, of which 15,000
+ * write, and 400 connections.
  */
 const LEAST = {
   MAX_USER_CONNECTIONS: LEAST_CONNECTIONS,

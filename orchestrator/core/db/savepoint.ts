@@ -17,8 +17,8 @@ export function mayBeARow(error: unknown): error is Error {
 }
 
 /**
- * The error that a row has caused, with nothing of `work` left; null when there was none. Rejects with any other error, and
- * with TransactionEnded.
+ * The error that a row has caused, with nothing of `work` left; null when there was none. Rejects with any other error,
+ * and with TransactionEnded.
  */
 export async function errorOfRows(trx: Knex.Transaction, work: () => Promise<void>): Promise<Error | null> {
   await trx.raw(`savepoint ${NAME}`);

@@ -61,8 +61,9 @@ function on(page: string): (rows: Knex.QueryBuilder) => void {
 type Group = { value: string; products: number; examples: string[] };
 
 /**
- * Products with the same value: all groups of at least `least`, and the largest of the others. Of products with the same
- * row, those that share a page count once: the redirect is their reason. One pass: there is no index, and rows are wide.
+ * Products with the same value: all groups of at least `least`, and the largest of the others. Of products with the
+ * same row, those that share a page count once: the redirect is their reason. One pass: there is no index, and rows are
+ * wide.
  */
 async function groupBy(
   knex: Knex,
@@ -125,7 +126,9 @@ async function groupPaths(knex: Knex, { staging }: RunShape, least: number): Pro
   return withExamples(paths, (value) => knex(staging).where(on(value)));
 }
 
-/** How many different titles the products of this page have, by the title field with the most; 1 without such a field. */
+/**
+ * How many different titles the products of this page have, by the title field with the most; 1 without such a field.
+ */
 async function countTitles(knex: Knex, { staging, columns, titles }: RunShape, page: string): Promise<number> {
   const own = columns.filter(({ name }) => titles.has(name));
   if (own.length === 0) return 1;

@@ -87,8 +87,8 @@ const hasAmbiguous = ({ rows }: StoredResult): boolean =>
   rows.some(({ row }) => Object.values(row).some((value) => findAmbiguous(value) !== null));
 
 /**
- * A page with an ambiguous number has no name: it is read again, because other pages may decide the number later. Neither
- * has one whose values broke an assertion: they may be right the next time.
+ * A page with an ambiguous number has no name: it is read again, because other pages may decide the number later.
+ * Neither has one whose values broke an assertion: they may be right the next time.
  */
 function stampOf(result: StoredResult): string | null {
   const page = hasAmbiguous(result) || result.whole !== undefined ? null : readPageOf(result);

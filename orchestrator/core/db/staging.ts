@@ -28,9 +28,9 @@ export function stagingColumns(mapping: Mapping): string[] {
 export const STAMP_COLUMN = '_page';
 
 /**
- * Beside the first row of a product: the page on which its request ended, as landingOf() spells it, if that is not its own;
- * and 64 bits of a hash of the row, if it has enough values to tell products apart. Staging tables of earlier versions have
- * neither.
+ * Beside the first row of a product: the page on which its request ended, as landingOf() spells it, if that is not its
+ * own; and 64 bits of a hash of the row, if it has enough values to tell products apart. Staging tables of earlier
+ * versions have neither.
  */
 export const LANDING_COLUMN = '_landing';
 export const CONTENT_COLUMN = '_content';

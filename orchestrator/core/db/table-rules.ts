@@ -92,8 +92,8 @@ export function describeRules(rules: readonly TableRule[]): string {
 }
 
 /**
- * The column that a message of the database is about: one that it names, or that is in the rule that it names. Null when
- * it names none.
+ * The column that a message of the database is about: one that it names, or that is in the rule that it names. Null
+ * when it names none.
  */
 export function columnIn(message: string, columns: readonly string[], rules: readonly TableRule[]): string | null {
   const named = (text: string): string | null =>

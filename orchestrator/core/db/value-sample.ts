@@ -93,7 +93,9 @@ interface Earlier {
   limit: number;
 }
 
-/** Narrows a query to the published runs of the same result table with this fingerprint that began before, newest first. */
+/**
+ * Narrows a query to the published runs of the same result table with this fingerprint that began before, newest first.
+ */
 async function beganBefore(
   knex: Knex,
   { runId, fingerprint, limit }: Earlier,

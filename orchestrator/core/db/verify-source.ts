@@ -1,4 +1,7 @@
-/** Counts and compares what a database holds of a run, for `verify`. Its memory: the product IDs, whatever the number of rows. */
+/**
+ * Counts and compares what a database holds of a run, for `verify`. Its memory: the product IDs, whatever the number of
+ * rows.
+ */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { noDifference, note, type VerifyFacts } from '../verify/verify-facts.ts';

@@ -55,8 +55,9 @@ const WAIT_NOTE: Note = {
 };
 
 /**
- * The run has time for it, EC2 has not refused permanently, and no address rests or has an open incident or a recent ban:
- * while the site bans, a fresh address would only be exposed to it. A run that would be late because of it does not rotate.
+ * The run has time for it, EC2 has not refused permanently, and no address rests or has an open incident or a recent
+ * ban: while the site bans, a fresh address would only be exposed to it. A run that would be late because of it does
+ * not rotate.
  */
 function isGoodTime(world: World, forecast: Forecast): boolean {
   if (isDraining(world) || isTooLateToBoot(world) || isHopeless(world)) return false;
@@ -78,7 +79,9 @@ function isMissing(world: World, slot: number, record: InstanceRecord | undefine
 const isRenewable = (record: InstanceRecord): boolean =>
   record.phase === 'crawling' && !record.sealed && !isUnavailable(record) && (record.progress?.pending ?? 0) > 0;
 
-/** The slot has more to do than a rotation takes, and a pool for its next machine, or will have one when launches go on. */
+/**
+ * The slot has more to do than a rotation takes, and a pool for its next machine, or will have one when launches go on.
+ */
 function isWorthwhile(world: World, forecast: Forecast, { slot, epoch }: InstanceRecord): boolean {
   const end = forecast.end.workers.find((p) => p.slot === slot && p.epoch === epoch);
   if (end === undefined || end.p50Ms - world.nowMs <= costMs(world)) return false;

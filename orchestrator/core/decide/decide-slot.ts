@@ -211,7 +211,9 @@ const cannotBeRegistered = (world: World, record: InstanceRecord): boolean =>
   isLasting(regionOf(world, record).rights.register, world.run) &&
   isAnythingHandedOut(world);
 
-/** Silent for too long while EC2 shows it running. With passing health checks it is slow, not dead, for twice as long. */
+/**
+ * Silent for too long while EC2 shows it running. With passing health checks it is slow, not dead, for twice as long.
+ */
 function isSilent(world: World, record: InstanceRecord, silentMs: number): boolean {
   const { limits, targets } = world;
   const { instanceId } = record;

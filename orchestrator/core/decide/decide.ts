@@ -202,7 +202,8 @@ const isOpenEpoch = (record: InstanceRecord): boolean => record.manifestKey === 
 function isClosingOver(world: World): boolean {
   const { run, nowMs, loopStartedAtMs, limits } = world;
   const lostSinceMs = world.stallCauses.get('lost-bucket')?.sinceMs;
-  // Nothing is left of the fleet, and the bucket is known to be lost: waiting for the machines' own end would bring nothing.
+  // Nothing is left of the fleet, and the bucket is known to be lost: waiting for the machines' own end would bring
+  // nothing.
   if (lostSinceMs !== undefined && isDraining(world) && world.fleet.all.every(isGivenUp))
     return nowMs > Math.max(lostSinceMs, loopStartedAtMs) + limits.uploadMs;
   return nowMs > Math.max(powerOffAtMs(run), loopStartedAtMs) + Math.max(2 * limits.uploadMs, SHORTEST_CLOSING_MS);

@@ -5,7 +5,9 @@ import type { FeedState } from '../model/stores.ts';
 import type { DiscoveryState, Observed } from '../model/world.ts';
 import { workersOf } from './shares/workers.ts';
 
-/** Chunks for each instance that wait or are offered: few, so that the best URLs of the next minute still come first. */
+/**
+ * Chunks for each instance that wait or are offered: few, so that the best URLs of the next minute still come first.
+ */
 const CHUNKS_AHEAD = 2;
 /** Share of the time that is planned for: pages take longer, and some are asked for twice. */
 const USED = 0.9;

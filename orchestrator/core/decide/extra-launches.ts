@@ -91,8 +91,8 @@ function isPossible(world: World): boolean {
 }
 
 /**
- * The site rests an address or the fleet (a ban, a Retry-After, no robots.txt): no other address makes up for that. Where
- * a banned one was replaced its ban stays open, so that no later launch adds to the sum before it.
+ * The site rests an address or the fleet (a ban, a Retry-After, no robots.txt): no other address makes up for that.
+ * Where a banned one was replaced its ban stays open, so that no later launch adds to the sum before it.
  */
 function isSiteUnwilling(world: World): boolean {
   if (recentBans(world).banned.length > 0 || unreadableRobots(world.robots) !== null) return true;

@@ -78,7 +78,10 @@ export class Sources {
   }
 }
 
-/** Private, shared, loopback and link-local ranges (RFC 1918, 6598, 1122, 3927); of IPv6 only 2000::/3 is in use for the public. */
+/**
+ * Private, shared, loopback and link-local ranges (RFC 1918, 6598, 1122, 3927); of IPv6 only 2000::/3 is in use for the
+ * public.
+ */
 const NOT_PUBLIC = /^(0|10|127|169\.254|172\.(1[6-9]|2\d|3[01])|192\.168|100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7]))\./;
 
 function isPublic(address: string): boolean {

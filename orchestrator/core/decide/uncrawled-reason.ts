@@ -28,8 +28,8 @@ export const endedSiteDown = (run: Noted): boolean => wordsOf(run).includes(SITE
 const wordsOf = ({ reason }: Noted): string[] => reason?.split(' ') ?? [];
 
 /**
- * The reason for the `open` products themselves: `upload` when they had all been crawled by the deadline, but their instances
- * could not bring the results to the bucket. `settled` has what reached the ledger.
+ * The reason for the `open` products themselves: `upload` when they had all been crawled by the deadline, but their
+ * instances could not bring the results to the bucket. `settled` has what reached the ledger.
  */
 export function openReason(
   rest: FailureReason,

@@ -67,7 +67,9 @@ export function stallNotes(world: World): Action[] {
   ];
 }
 
-/** The reason of a run that the watchdog has ended. `detail`: what was observed, where the main server still knows it. */
+/**
+ * The reason of a run that the watchdog has ended. `detail`: what was observed, where the main server still knows it.
+ */
 export function stallReason(cause: StallCause, left: number, detail?: string): string {
   const { because, quotes, certain } = stallKind(cause);
   const words = quotes !== true || detail === undefined ? '' : ` (${detail})`;
@@ -98,7 +100,9 @@ const LEAST_MS = 120_000;
 /** Minimum stall window in request gaps of one address. */
 const REQUESTS = 10;
 
-/** Milliseconds: two minutes, or ten planned gaps where that is longer; in runs under 16 minutes an eighth of the run. */
+/**
+ * Milliseconds: two minutes, or ten planned gaps where that is longer; in runs under 16 minutes an eighth of the run.
+ */
 export function stallWindowMs(run: RunRecord, robots: RobotsPolicy | null): number {
   const lengthMs = run.deadlineAtMs - run.startedAtMs;
   return lengthMs < SHORT_RUN_MS ? lengthMs / 8 : Math.max(LEAST_MS, REQUESTS * plannedGapMs(run, robots));

@@ -55,7 +55,10 @@ export interface GcItem {
   run: string | null;
   state: string;
   expiresAt: string | null;
-  /** An instance that may be crawling for a run that this database does not know: another main server's, or one that it has lost. */
+  /**
+   * An instance that may be crawling for a run that this database does not know: another main server's, or one that it
+   * has lost.
+   */
   unknownRun: boolean;
   /** `marked`: past its expiry for the first time; `waiting`: marked a moment ago. In a dry run, what would be done. */
   action: 'kept' | 'marked' | 'waiting' | 'terminated' | 'failed';

@@ -33,7 +33,9 @@ export async function storesOf(database: Database): Promise<StoreReaders> {
   return createReaders(database);
 }
 
-/** The stores for a list of runs; null where our tables are missing. Says when those of an earlier version are updated. */
+/**
+ * The stores for a list of runs; null where our tables are missing. Says when those of an earlier version are updated.
+ */
 export async function storesToList(database: Database, output: Pick<Output, 'line'>): Promise<StoreReaders | null> {
   const version = await versionOf(database);
   if (version === 0) return null;

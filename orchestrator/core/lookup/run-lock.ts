@@ -1,6 +1,7 @@
 /**
  * The lock that allows only one main server per host of a site and per result table: leases in rows with a fence that
- * every write carries, and on MySQL named locks on a connection. docs/decisions/0008-locks.md explains the purpose of each.
+ * every write carries, and on MySQL named locks on a connection. docs/decisions/0008-locks.md explains the purpose of
+ * each.
  */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
@@ -38,8 +39,8 @@ export interface RunLock extends AsyncDisposable {
 }
 
 /**
- * Names of the locks that a run needs: the hosts of its site, whose pace two runs would break, and its result table, whose
- * name some databases read in any case.
+ * Names of the locks that a run needs: the hosts of its site, whose pace two runs would break, and its result table,
+ * whose name some databases read in any case.
  */
 export function lockNamesOf({ productUrl, table }: { productUrl: ProductUrl; table: string }): string[] {
   const hosts = templatesOf(productUrl).map((template) => `host:${siteHostOf(new URL(template))}`);
@@ -63,8 +64,8 @@ export interface Locking {
   clock: Clock;
   times?: LockTimes;
   /**
-   * Called when no living main server holds the lock, before it is taken: what throws leaves it with its holder, who may
-   * only be frozen.
+   * Called when no living main server holds the lock, before it is taken: what throws leaves it with its holder, who
+   * may only be frozen.
    */
   check?: () => Promise<unknown>;
 }

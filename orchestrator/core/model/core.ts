@@ -53,7 +53,9 @@ export interface RegionPorts {
   name: string;
   compute: Compute;
   balancers: LoadBalancer;
-  /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
+  /**
+   * Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles.
+   */
   launchTurn: Pick<TokenBucket, 'take' | 'throttled' | 'answered'>;
 }
 

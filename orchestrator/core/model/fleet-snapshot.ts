@@ -5,7 +5,9 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { InstanceRecord } from './stores.ts';
 import { hasRequests, isGivenUp, isLeaving } from './instance-state.ts';
 
-/** Immutable. Each answer takes one pass over the fleet, on first use: a round of the loop needs some for every slot. */
+/**
+ * Immutable. Each answer takes one pass over the fleet, on first use: a round of the loop needs some for every slot.
+ */
 export class FleetSnapshot {
   /** All epochs of all slots, ordered by slot and epoch. */
   readonly all: readonly InstanceRecord[];

@@ -1,4 +1,7 @@
-/** What one main server remembers beside the database. A restart loses all of it: docs/decisions/0002-control-loop.md says what that costs. */
+/**
+ * What one main server remembers beside the database. A restart loses all of it: docs/decisions/0002-control-loop.md
+ * says what that costs.
+ */
 import type { BalancerPart } from '../cloud/load-balancer.ts';
 import { allRights } from './rights.ts';
 import type { StallCause, ActiveStallCause } from './stall-causes.ts';

@@ -121,7 +121,10 @@ export interface FillRates {
   stored: number;
   /** Rows with a value, by field; no entry when there was no row. */
   fields: Record<string, number>;
-  /** Pages and rows that several stored products share, and assertions that values broke, a line each; omitted where there are none. */
+  /**
+   * Pages and rows that several stored products share, and assertions that values broke, a line each; omitted where
+   * there are none.
+   */
   notes?: string[];
 }
 
@@ -140,8 +143,8 @@ export interface FieldValues {
   /** Rows with another value than before; omitted where there was none before. */
   changed?: number;
   /**
-   * What the guard compares, over products that earlier runs had as well if there are enough: values that are not zero or
-   * empty, that are not the most frequent one, that have kept their magnitude or currency.
+   * What the guard compares, over products that earlier runs had as well if there are enough: values that are not zero
+   * or empty, that are not the most frequent one, that have kept their magnitude or currency.
    */
   sound: { nonzero?: number; varied?: number; kept?: number };
 }

@@ -2,8 +2,8 @@
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 
 /**
- * The calls whose refusals are tracked: RunInstances, DescribeInstances, creation of the balancer, its health and that of
- * its targets, RegisterTargets, TerminateInstances.
+ * The calls whose refusals are tracked: RunInstances, DescribeInstances, creation of the balancer, its health and that
+ * of its targets, RegisterTargets, TerminateInstances.
  */
 export type RightsCall = 'launch' | 'look' | 'balancer' | 'health' | 'register' | 'terminate';
 

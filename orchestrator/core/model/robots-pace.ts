@@ -13,7 +13,9 @@ export const IGNORED_ROBOTS: RobotsPolicy = {
 /** The policies of a site's domains; of a site with one host, that one. */
 export const domainsOf = (policy: RobotsPolicy): readonly RobotsPolicy[] => policy.domains ?? [policy];
 
-/** The domains whose robots.txt cannot be read, so that nothing may be crawled there, in words; null when there is none. */
+/**
+ * The domains whose robots.txt cannot be read, so that nothing may be crawled there, in words; null when there is none.
+ */
 export function unreadableRobots(policy: RobotsPolicy | null): string | null {
   const sources = policy === null ? [] : domainsOf(policy).flatMap((p) => (p.access === 'none' ? p.source : []));
   return sources.length === 0 ? null : `robots.txt cannot be read: ${sources.join('; ')}`;

@@ -22,8 +22,8 @@ export interface RunSettings {
     /** `changes`: publishing writes each change of a field into a table beside it; omitted: nothing is written. */
     history?: 'changes';
     /**
-     * `site.conditional`: the fingerprint of what decides which rows a page gives; only pages read under the same one are
-     * asked for conditionally. Omitted: none is.
+     * `site.conditional`: the fingerprint of what decides which rows a page gives; only pages read under the same one
+     * are asked for conditionally. Omitted: none is.
      */
     conditional?: string;
     /** Share of the fill rates of earlier runs below which a crawl is held; null or omitted: nothing is held. */
@@ -81,8 +81,8 @@ export interface RunSettings {
    */
   partsSigned?: true;
   /**
-   * Each instance puts its objects into a folder of its role session, to which the policy of the role may bind it. Omitted in
-   * runs of earlier versions, whose instances all keep the folders that the run began with.
+   * Each instance puts its objects into a folder of its role session, to which the policy of the role may bind it.
+   * Omitted in runs of earlier versions, whose instances all keep the folders that the run began with.
    */
   roleSessions?: true;
   /** Due time of `orchestrator schedule` that the run was started for; omitted in runs by hand. */

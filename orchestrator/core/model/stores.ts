@@ -69,7 +69,9 @@ export interface RunRecord extends NewRun {
   fill?: FillRates;
   /** Undefined until the run has been measured, and for one without rows. */
   values?: ValueProfile;
-  /** How numbers were read, of fields with a decimal mark or ambiguous ones; known once the rows are held or published. */
+  /**
+   * How numbers were read, of fields with a decimal mark or ambiguous ones; known once the rows are held or published.
+   */
   numbers?: readonly NumberReport[];
 }
 
@@ -163,8 +165,8 @@ export interface RunStores extends RunReader {
 /** The URLs that a run finds while it crawls, a discovery. */
 export interface RunFeed {
   /**
-   * How many wait (exact below 10,000), how many the run has taken, and how many of those have no outcome yet: those may
-   * still lead to more. One consistent view.
+   * How many wait (exact below 10,000), how many the run has taken, and how many of those have no outcome yet: those
+   * may still lead to more. One consistent view.
    */
   state(): Promise<FeedState>;
   /** Exactly how many wait. */
@@ -185,7 +187,10 @@ export interface FeedState {
 export interface RunStore {
   /** Omitted where no other process can compete (in memory). */
   readonly guard?: LockGuard;
-  /** Takes the leases of all names, or returns a holder of one. A holder with an expired one loses all of its leases, and its fence. */
+  /**
+   * Takes the leases of all names, or returns a holder of one. A holder with an expired one loses all of its leases,
+   * and its fence.
+   */
   acquireLock(request: LockRequest): Promise<{ fence: number } | { heldBy: LockHolder }>;
   /** Extends the lease and records its run; false when the lock has been lost. */
   renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean>;
@@ -208,11 +213,13 @@ export interface RunStore {
   /** What this host asked of the last run that crawled it, probes apart; null if none of the last 1,000 runs did. */
   lastPace(host: string): Promise<HostPace | null>;
   /**
-   * True when the run will end because of this request. False when the run has ended or is held, or a request is already
-   * stored: only `cancel` replaces any other. Idempotent.
+   * True when the run will end because of this request. False when the run has ended or is held, or a request is
+   * already stored: only `cancel` replaces any other. Idempotent.
    */
   setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean>;
-  /** Stores a point of the run's charts; one of the same moment stays. Omitted in memory, where no page shows charts. */
+  /**
+   * Stores a point of the run's charts; one of the same moment stays. Omitted in memory, where no page shows charts.
+   */
   addSample?(id: string, sample: RunSample): Promise<void>;
   /** Those after `afterMs`, in order of time. */
   samples?(id: string, afterMs: number): Promise<RunSample[]>;
@@ -354,7 +361,10 @@ export interface FleetStore extends FleetReader {
    * `terminated` sets the end time unless it is already known.
    */
   move(at: EpochId, from: InstancePhase, to: InstancePhase, why?: MoveReason): Promise<boolean>;
-  /** Binds the key to (slot, epoch) once: phase pending or booting → ready. `other-instance` when the id is not the one EC2 gave; `too-late` when the phase is past `ready` or given up. */
+  /**
+   * Binds the key to (slot, epoch) once: phase pending or booting → ready. `other-instance` when the id is not the one
+   * EC2 gave; `too-late` when the phase is past `ready` or given up.
+   */
   hello(at: EpochId, hello: Hello): Promise<HelloResult>;
   /** Records a heartbeat whose counter is higher than any before; false for a replay. */
   heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean>;
@@ -581,8 +591,8 @@ interface ResultReader {
   /** Fill rates of the newest completed runs of the same result table that began before this one. */
   earlierFills(limit: number): Promise<FillRates[]>;
   /**
-   * Judges what could not be judged as it was loaded: numbers that only the whole column decides. Returns how many values of
-   * the run broke an assertion, and one of each field. Repeated, it changes nothing.
+   * Judges what could not be judged as it was loaded: numbers that only the whole column decides. Returns how many
+   * values of the run broke an assertion, and one of each field. Repeated, it changes nothing.
    */
   assertDecided(): Promise<AssertCounts>;
   /** The values that are about to be published, beside those that stand. */
@@ -617,9 +627,9 @@ export interface ResultStore extends ResultReader {
    */
   publish(to: PublishedPhase, end: PublishEnd): Promise<Published>;
   /**
-   * Moves stored products to the given outcome before they are published, with one event `note` about all of them: their rows
-   * leave staging, and the counts of their parts follow. Others than stored ones do not change. Returns how many were
-   * moved.
+   * Moves stored products to the given outcome before they are published, with one event `note` about all of them:
+   * their rows leave staging, and the counts of their parts follow. Others than stored ones do not change. Returns how
+   * many were moved.
    */
   refuse(refusals: readonly Refusal[], note: string): Promise<number>;
   /** Records in the run's row how ambiguous staged numbers are read; publishing does so too. */

@@ -51,7 +51,9 @@ export class RobotsCache {
     }
   }
 
-  /** Every hour; four times in a short run. More often while no instance may crawl a domain: its products wait for it. */
+  /**
+   * Every hour; four times in a short run. More often while no instance may crawl a domain: its products wait for it.
+   */
   #pauseMs(policy: RobotsPolicy): number {
     const { deadlineMs, heartbeatMs } = this.#options;
     if (unreadableRobots(policy) !== null) return Math.min(MINUTE_MS, 10 * heartbeatMs);

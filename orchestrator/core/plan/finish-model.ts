@@ -60,7 +60,8 @@ export class FinishModel {
     const bootSigma = sigmaOf(input.bootP50Ms, input.bootP95Ms);
     const pageSigma = sigmaOf(1, PAGE_P95_FACTOR);
     this.#bootSigma = bootSigma * Math.sqrt(1 - COMMON);
-    // The products of an instance fall on the domains by chance: a binomial share, relative to its mean and per product.
+    // The products of an instance fall on the domains by chance: a binomial share, relative to its mean and per
+    // product.
     const unevenness = (1 - work.busiest.share) / work.busiest.share;
     this.#draws = days.map((day) => {
       const pageMs = input.pageP50Ms * Math.exp(pageSigma * Math.sqrt(COMMON) * day.pages);

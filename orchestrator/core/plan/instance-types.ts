@@ -65,7 +65,10 @@ export function chooseInstanceType(
   return chosen ?? KNOWN[0]!;
 }
 
-/** The types that a run may launch when its plan has chosen `planned`: that one, then the others of its architecture, for which it has an image and a bundle. */
+/**
+ * The types that a run may launch when its plan has chosen `planned`: that one, then the others of its architecture,
+ * for which it has an image and a bundle.
+ */
 export const typesOfRun = (planned: string, allowed: readonly string[]): string[] => [
   planned,
   ...allowed.filter((name) => name !== planned && architectureOf(name) === architectureOf(planned)),

@@ -1,7 +1,7 @@
 /**
  * Plans a run: the smallest fleet that finishes by the deadline 999 times in 1,000, within every limit, with its price;
- * or why there is none and what would help (docs/decisions/0001-planning.md). Pure: the same input and seed give the same
- * plan.
+ * or why there is none and what would help (docs/decisions/0001-planning.md). Pure: the same input and seed give the
+ * same plan.
  */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Random } from '../../../shared/ports/random.ts';

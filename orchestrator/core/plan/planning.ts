@@ -1,4 +1,7 @@
-/** What every step of planning shares: the input with its sums, probability model, type and prices, and the search for a fleet. */
+/**
+ * What every step of planning shares: the input with its sums, probability model, type and prices, and the search for a
+ * fleet.
+ */
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { type Day, FinishModel } from './finish-model.ts';
 import { rotationsFor, type Work, workOf, capacityOf, largestChunk, plannedEndMs, shareOf } from './fleet-sums.ts';

@@ -5,11 +5,15 @@
 
 /**
  * Date of the price lists. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
- * written down without access to AWS and must be checked before money depends on them (docs/decisions/0001-planning.md).
+ * written down without access to AWS and must be checked before money depends on them
+ * (docs/decisions/0001-planning.md).
  */
 export const PRICES_OF = '2025-06-01';
 
-/** Published at aws.amazon.com: /ec2/pricing/on-demand, /elasticloadbalancing/pricing, /ebs/pricing, /s3/pricing, /vpc/pricing. */
+/**
+ * Published at aws.amazon.com: /ec2/pricing/on-demand, /elasticloadbalancing/pricing, /ebs/pricing, /s3/pricing,
+ * /vpc/pricing.
+ */
 interface RegionPrices {
   /** Per hour of a nano; micro, small and medium cost two, four and eight times as much in every region. */
   t4gNano: number;

@@ -48,7 +48,10 @@ export interface Planned {
   products: ProductList;
 }
 
-/** Requests of one product on average; with `site.conditional` also its share of the canary pages that prove unchanged ones. */
+/**
+ * Requests of one product on average; with `site.conditional` also its share of the canary pages that prove unchanged
+ * ones.
+ */
 function pagesEachOf(site: Config['values']['site']): number {
   return site.pages_per_product + (site.conditional ? 1 / MAX_UNPROVED : 0);
 }

@@ -16,7 +16,9 @@ export interface ProductList {
   duplicates: number;
   /** Of the whole products.query, with the faults of its length; omitted for other products. */
   list?: ListRecord & ListFaults;
-  /** Median time of a page in an earlier run that rendered alike; omitted without one, and for pages over HTTP alone. */
+  /**
+   * Median time of a page in an earlier run that rendered alike; omitted without one, and for pages over HTTP alone.
+   */
   pageMs?: number;
   /** New URLs of seeds, sitemaps and search terms. */
   entered?: number;

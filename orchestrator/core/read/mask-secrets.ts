@@ -5,7 +5,9 @@ const SECRET_PARAMETER = /([?&][^=&#]*(?:token|secret|passw|signature|key|auth)[
 const USER_OF_URL = /(\w:\/\/)[^/?#\s]*@/g;
 const MASK = '***';
 
-/** A copy: what the name of a key calls secret, and what a URL has before its host or in such a parameter, is masked. */
+/**
+ * A copy: what the name of a key calls secret, and what a URL has before its host or in such a parameter, is masked.
+ */
 export function maskSecrets(value: unknown): unknown {
   if (typeof value === 'string')
     return value.replaceAll(USER_OF_URL, `$1${MASK}@`).replaceAll(SECRET_PARAMETER, `$1${MASK}`);

@@ -1,4 +1,6 @@
-/** The checks of `doctor`, and those that `run` and `retry` make before anything is launched, with all failures at once. */
+/**
+ * The checks of `doctor`, and those that `run` and `retry` make before anything is launched, with all failures at once.
+ */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -44,8 +46,8 @@ export interface StartPlace {
 }
 
 /**
- * The result of a step before the launch. Its error is combined with everything else that blocks the run, so that the user
- * can fix all of it at once. `known` is what has been found out by then.
+ * The result of a step before the launch. Its error is combined with everything else that blocks the run, so that the
+ * user can fix all of it at once. `known` is what has been found out by then.
  */
 export async function allAtOnce<T>(
   step: () => T | Promise<T>,

@@ -34,7 +34,9 @@ export interface CarriedOut {
   finished: boolean;
 }
 
-/** Runs until the run has ended and is cleaned up, or a signal makes this process leave it; then reports, and closes it. */
+/**
+ * Runs until the run has ended and is cleaned up, or a signal makes this process leave it; then reports, and closes it.
+ */
 export async function carryOut(context: RunContext, opened: OpenRun): Promise<CarriedOut> {
   const { stores, lock, config, interrupts, output, features } = context;
   await using run = opened;

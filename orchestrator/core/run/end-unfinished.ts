@@ -42,8 +42,8 @@ export async function unfinishedToEnd(runs: RunStore, config: Config): Promise<R
 
 /**
  * Ends every unfinished run of this site or result table whose deadline is past, and every ended run without a report:
- * loads and publishes what its instances have left in the bucket, terminates its remaining resources, writes its report.
- * A run that cannot be ended is reported; it does not block the new run.
+ * loads and publishes what its instances have left in the bucket, terminates its remaining resources, writes its
+ * report. A run that cannot be ended is reported; it does not block the new run.
  */
 export async function endUnfinished(context: RunContext): Promise<void> {
   const unfinished = await unfinishedToEnd(context.stores.runs, context.config);

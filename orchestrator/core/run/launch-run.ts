@@ -54,8 +54,8 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
   const sandbox = await startSandboxOf(context, accepted, bundle);
   if (sandbox !== null) {
     opened.defer(async () => {
-      // A run that was left, or taken over, continues without us: its instances keep crawling. If the database cannot answer,
-      // it may be there.
+      // A run that was left, or taken over, continues without us: its instances keep crawling. If the database cannot
+      // answer, it may be there.
       const goesOn = !run.finished && run.isBound && (await stores.runs.get(runId).catch(() => undefined)) !== null;
       if (!goesOn) await stopSandbox(sandbox.handle);
     });

@@ -16,8 +16,8 @@ import { stateDirOf } from '../config/state-dir.ts';
 const QUIET_MS = 120_000;
 
 /**
- * Of this configuration's runs, discoveries and probes: other sites that share the database have their own `retention`. The folder
- * of a dry run, with its bucket and its machines, goes with the rest.
+ * Of this configuration's runs, discoveries and probes: other sites that share the database have their own `retention`.
+ * The folder of a dry run, with its bucket and its machines, goes with the rest.
  */
 export async function pruneRuns(
   db: Database,

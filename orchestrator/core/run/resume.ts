@@ -69,7 +69,9 @@ async function listenOnce(run: RunRecord, config: Config): Promise<void> {
   await listener.close();
 }
 
-/** Opens the run again, to be carried out. One rebuilt from the bucket has no private key to sign orders: `run-ended`. */
+/**
+ * Opens the run again, to be carried out. One rebuilt from the bucket has no private key to sign orders: `run-ended`.
+ */
 export async function resumeRun(context: RunContext, run: RunRecord): Promise<OpenRun> {
   const { stores, config, interrupts, output, env } = context;
   if (isRebuilt(run))

@@ -18,7 +18,9 @@ export interface Retried {
   reasons: readonly FailureReason[] | undefined;
 }
 
-/** The products that failed in the named run, else in the newest of this result table; without one nothing is planned. */
+/**
+ * The products that failed in the named run, else in the newest of this result table; without one nothing is planned.
+ */
 export function failedProducts({ runId, reasons }: Retried, output: Output): RunSource {
   return {
     async parent(config) {

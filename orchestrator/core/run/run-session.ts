@@ -77,7 +77,9 @@ export async function openSession(context: RunContext, options: SessionOptions) 
       shown.end();
       await watchers.end();
     },
-    /** Builds the report, tells the listeners, and stores it with an alarm and a note for each line that they return. */
+    /**
+     * Builds the report, tells the listeners, and stores it with an alarm and a note for each line that they return.
+     */
     async report(ended: RunRecord): Promise<RunReport> {
       const report = await buildReport(core);
       for (const fault of await emit(features, (events) => events.ended?.(context, ended, report))) {

@@ -1,4 +1,7 @@
-/** The place of a new run: its target, its database, and the lock, under which what earlier runs have left is ended first. */
+/**
+ * The place of a new run: its target, its database, and the lock, under which what earlier runs have left is ended
+ * first.
+ */
 import type { Caller } from '../caller.ts';
 import type { EndpointProfile } from '../cloud/endpoint-profile.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
@@ -19,7 +22,9 @@ export interface StartContext extends RunContext, StartPlace, AsyncDisposable {
   checked: Preflight;
 }
 
-/** Throws `lock-held` and `run-unfinished`, and what preflight throws together with everything else that blocks the run. */
+/**
+ * Throws `lock-held` and `run-unfinished`, and what preflight throws together with everything else that blocks the run.
+ */
 export async function openStart(
   place: StartPlace & Pick<RunContext, 'features'>,
   caller: Caller,

@@ -28,7 +28,9 @@ export interface StartOptions extends ConfigSource {
   unattended?: boolean;
 }
 
-/** Checks, plans, asks for confirmation, then carries the run out. The same for `run`, `discover`, `retry` and `probe`. */
+/**
+ * Checks, plans, asks for confirmation, then carries the run out. The same for `run`, `discover`, `retry` and `probe`.
+ */
 export async function startRun(options: StartOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
   const { environment, features, due = null } = options;
   const { output } = caller;

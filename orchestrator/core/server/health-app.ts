@@ -34,8 +34,9 @@ export const isLoopbackAddress = (address: string | undefined): boolean =>
 
 /**
  * The web page of another site can make a browser request this address: directly, and then its Origin is another, or
- * Sec-Fetch-Site says so, as for images, which have no Origin; or by DNS rebinding, and then its own name is the Host. A
- * browser cannot use an address as such a name. A link to the page from another site is followed, one to its data is not.
+ * Sec-Fetch-Site says so, as for images, which have no Origin; or by DNS rebinding, and then its own name is the Host.
+ * A browser cannot use an address as such a name. A link to the page from another site is followed, one to its data is
+ * not.
  */
 export function refuseWebPages(listenHost: string): (request: Request, response: Response, next: NextFunction) => void {
   const names = new Set(['localhost', hostname().toLowerCase(), listenHost.toLowerCase()]);

@@ -1,4 +1,7 @@
-/** What is drawn at random in a simulated run: boots, pages, and which instance meets which fate. The same model as the plan's. */
+/**
+ * What is drawn at random in a simulated run: boots, pages, and which instance meets which fate. The same model as the
+ * plan's.
+ */
 import type { Random } from '../../../shared/ports/random.ts';
 import { COMMON, PAGE_P95_FACTOR } from '../plan/finish-model.ts';
 import { PAGE_OVERHEAD_MS, workOf } from '../plan/fleet-sums.ts';

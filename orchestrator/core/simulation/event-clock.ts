@@ -88,7 +88,10 @@ export class EventClock implements Clock {
     return isMore;
   }
 
-  /** Jumps to the next event and makes it happen; false when none is left. What follows from it runs with the next `settle`. */
+  /**
+   * Jumps to the next event and makes it happen; false when none is left. What follows from it runs with the next
+   * `settle`.
+   */
   next(): boolean {
     let next = this.#pop();
     while (next?.cancelled) next = this.#pop();
@@ -101,7 +104,8 @@ export class EventClock implements Clock {
 
   /** Lets everything run that can without time passing: what was begun between two events, such as a main server. */
   settle(): Promise<void> {
-    // Node takes the next tick when its queue of promises is empty, and all that a modelled world waits for are promises.
+    // Node takes the next tick when its queue of promises is empty, and all that a modelled world waits for are
+    // promises.
     const isTurn = this.#taken - this.#turnedAt >= EVENTS_BETWEEN_TURNS;
     if (isTurn) this.#turnedAt = this.#taken;
     this.isSettled = true;

@@ -1,4 +1,7 @@
-/** The modelled fleet: boots an instance on each machine that EC2 starts, routes offers to them, and carries their callbacks. */
+/**
+ * The modelled fleet: boots an instance on each machine that EC2 starts, routes offers to them, and carries their
+ * callbacks.
+ */
 import { HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';

@@ -56,7 +56,9 @@ export class Losses {
     if (--loss.waiting === 0) loss.reassignedAtMs = this.#now();
   }
 
-  /** From the last heartbeat of each lost instance until all of its products had new owners; null where they never had. */
+  /**
+   * From the last heartbeat of each lost instance until all of its products had new owners; null where they never had.
+   */
   latencies(): (number | null)[] {
     return this.#losses.map((l) => (l.reassignedAtMs === null ? null : l.reassignedAtMs - l.lastHeardMs));
   }

@@ -1,4 +1,7 @@
-/** The clock of a process on one machine: its wall clock may be off and may be set, and the process may be stopped. Time passes at the same rate. */
+/**
+ * The clock of a process on one machine: its wall clock may be off and may be set, and the process may be stopped. Time
+ * passes at the same rate.
+ */
 import type { Clock } from '../../../shared/ports/clock.ts';
 
 /** A process that wakes carries on with what it did before it reads its sockets. */

@@ -20,7 +20,9 @@ export interface SimResult {
   cost: number;
   /** Time for which instances were paid, all together. */
   instanceMs: number;
-  /** From the last heartbeat of each lost instance until all of its products had new owners; null where they never had. */
+  /**
+   * From the last heartbeat of each lost instance until all of its products had new owners; null where they never had.
+   */
   reassignedAfterMs: (number | null)[];
   /** What happened, in words; times count from the start of the run. */
   timeline: TimelineEntry[];
@@ -28,7 +30,9 @@ export interface SimResult {
   effort: { events: number; decisions: number };
 }
 
-/** The run is billed on the terms of its plan, and each instance where the plan has it: all of them run in one region. */
+/**
+ * The run is billed on the terms of its plan, and each instance where the plan has it: all of them run in one region.
+ */
 export function resultOf(
   { db, run: { id }, cloud, clock, server }: SimulatedWorld,
   { input, plan }: Pick<Scenario, 'input' | 'plan'>,

@@ -1,4 +1,6 @@
-/** What is simulated: the fleet that was planned, how the outside usually behaves, and how often something goes wrong. */
+/**
+ * What is simulated: the fleet that was planned, how the outside usually behaves, and how often something goes wrong.
+ */
 import type { Plan, PlanInput } from '../plan/plan.ts';
 
 /** Chances that something goes wrong, each of one instance. */

@@ -1,4 +1,7 @@
-/** Plays a scenario through: the real main server in a modelled world, from the first claim to the last terminated instance. */
+/**
+ * Plays a scenario through: the real main server in a modelled world, from the first claim to the last terminated
+ * instance.
+ */
 import { ONE_DOMAIN } from '../../../shared/domain/domains.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { Random } from '../../../shared/ports/random.ts';
@@ -29,7 +32,10 @@ export interface SimulationOptions {
   onStep?: (world: SimulatedWorld) => void;
 }
 
-/** Plays the scenario to its end. The same scenario and random source give the same result. Throws when the run does not come to an end. */
+/**
+ * Plays the scenario to its end. The same scenario and random source give the same result. Throws when the run does not
+ * come to an end.
+ */
 export async function simulate(
   scenario: Scenario,
   random: Random,

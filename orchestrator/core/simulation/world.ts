@@ -1,6 +1,7 @@
 /**
- * A closed world around the real main server: its loop, dispatcher and callbacks run on stores, cloud and instances in memory, on a clock
- * that jumps from event to event. `orchestrator simulate`, the fault campaign and the tests of whole runs all play in it.
+ * A closed world around the real main server: its loop, dispatcher and callbacks run on stores, cloud and instances in
+ * memory, on a clock that jumps from event to event. `orchestrator simulate`, the fault campaign and the tests of whole
+ * runs all play in it.
  */
 import { pino } from 'pino';
 import { seededRandom } from '../../../shared/adapters/random.ts';

@@ -30,7 +30,10 @@ export interface VerifyFacts {
   withoutPart: LedgerDifference;
   /** Items whose part is of an instance that they were never granted to; nothing in a run that keeps no grants. */
   ungranted: LedgerDifference;
-  /** Results that were not loaded because their products were never granted to their instance: their number and the parts. */
+  /**
+   * Results that were not loaded because their products were never granted to their instance: their number and the
+   * parts.
+   */
   putAside: LedgerDifference;
   /** False before publishing and after a cancelled run: then the result table is not compared. */
   published: boolean;

@@ -1,6 +1,6 @@
 /**
- * The proof of a run: planned = stored + gone + failed, from the ledger, the manifests and the result table. Every check
- * that does not hold becomes a difference with what was expected, what was found and some examples.
+ * The proof of a run: planned = stored + gone + failed, from the ledger, the manifests and the result table. Every
+ * check that does not hold becomes a difference with what was expected, what was found and some examples.
  */
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { InstanceRecord, RunRecord, PartRecord } from '../model/stores.ts';

@@ -14,8 +14,8 @@ export interface ExpectedUrls {
 
 /**
  * For the URLs that are likely to be found, as far as they fit, and at least for those that wait. `growth` is the
- * largest fleet that the run may have, and its chunks are those of that fleet: with those of a single seed, thousands of
- * URLs would be offered one by one.
+ * largest fleet that the run may have, and its chunks are those of that fleet: with those of a single seed, thousands
+ * of URLs would be offered one by one.
  */
 export const fitUrls =
   ({ waiting, likely, most }: ExpectedUrls): FitProducts =>

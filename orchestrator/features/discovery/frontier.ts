@@ -130,7 +130,9 @@ export class Frontier {
     return parents;
   }
 
-  /** Drops what waits of a pattern that was found to be a trap, and stores the pattern. Returns how many of this run. */
+  /**
+   * Drops what waits of a pattern that was found to be a trap, and stores the pattern. Returns how many of this run.
+   */
   async cut(
     trx: Knex.Transaction,
     pattern: string,

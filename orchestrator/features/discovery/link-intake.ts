@@ -100,7 +100,10 @@ export async function openFrontier(
   return { frontier: new Frontier(db, table, discover, await readSeen(knex, table)), rules };
 }
 
-/** Enters URLs that no page of a run links to: seeds, and those of sitemaps and search. Returns how many are new, and why others may not be taken. */
+/**
+ * Enters URLs that no page of a run links to: seeds, and those of sitemaps and search. Returns how many are new, and
+ * why others may not be taken.
+ */
 export async function enterBeginnings(
   db: Database,
   { frontier, rules }: Awaited<ReturnType<typeof openFrontier>>,

@@ -94,7 +94,10 @@ function readDenyLine(line: string, base: URL): { prefix: string } | 'other-site
   return { prefix: text.endsWith('?') && !canonical.includes('?') ? `${canonical}?` : canonical };
 }
 
-/** The lines of a deny file that no link of the site can match. Lines with the domain of another site are not among them. */
+/**
+ * The lines of a deny file that no link of the site can match. Lines with the domain of another site are not among
+ * them.
+ */
 export const idleDenyLines = (lines: readonly string[], origin: string): string[] =>
   lines.filter((line) => readDenyLine(line, new URL(origin)) === 'idle');
 

@@ -132,7 +132,9 @@ export class SsmCommandRunner implements CommandRunner {
     }
   }
 
-  /** The invocations that the service shows; none while it does not answer: the command runs whether we see it or not. */
+  /**
+   * The invocations that the service shows; none while it does not answer: the command runs whether we see it or not.
+   */
   async #shown(CommandId: string, instanceIds: readonly string[]): Promise<Shown[]> {
     const ssm = await this.#client.get();
     try {

@@ -1,4 +1,7 @@
-/** What publishing changes (`results.history`), and what the site calls the pages of rows that stand (`site.conditional`). */
+/**
+ * What publishing changes (`results.history`), and what the site calls the pages of rows that stand
+ * (`site.conditional`).
+ */
 import type { DataFeature } from '../../core/db/data-feature.ts';
 import { createHistoryTable, noteChanges } from './changes.ts';
 import { createValidatorsTable, noteValidators, openIntake, openPageNames } from './validators.ts';

@@ -35,7 +35,10 @@ export async function createValidatorsTable(db: Database, resultTable: string): 
   await inQuery(db, (knex) => createTable(knex, db, { table: validatorsTable(resultTable), lines }));
 }
 
-/** A 304 is trusted for so long at most; by the ID for half of it to all of it, so that the pages of one night are read whole in different nights. */
+/**
+ * A 304 is trusted for so long at most; by the ID for half of it to all of it, so that the pages of one night are read
+ * whole in different nights.
+ */
 const MAX_AGE_MS = 14 * 86_400_000;
 
 /** False when the page must be read whole, whatever the site would answer. */
@@ -44,7 +47,10 @@ function mayAskConditionally(id: string, { readAt }: KeptPage, nowMs: number): b
   return readAt !== undefined && nowMs - Date.parse(readAt) < MAX_AGE_MS * share;
 }
 
-/** In place of a product ID, which is never empty: what the site calls its pages is not trusted, under this row's fingerprint. */
+/**
+ * In place of a product ID, which is never empty: what the site calls its pages is not trusted, under this row's
+ * fingerprint.
+ */
 const DISTRUSTED = '';
 
 async function isDistrusted(
@@ -56,8 +62,8 @@ async function isDistrusted(
 }
 
 /**
- * Compares pages that were read whole with what they were the last time. Other rows under the same name prove that a 304
- * of this site means nothing: from then on no page is asked for conditionally, until the fingerprint changes.
+ * Compares pages that were read whole with what they were the last time. Other rows under the same name prove that a
+ * 304 of this site means nothing: from then on no page is asked for conditionally, until the fingerprint changes.
  */
 async function checkNames(
   trx: Knex.Transaction,

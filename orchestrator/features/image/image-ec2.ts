@@ -111,7 +111,10 @@ export class Ec2Images {
     return reply.ImageId;
   }
 
-  /** Starts copying an available image of another region to this one. An encrypted snapshot stays encrypted. Returns the copy's id. */
+  /**
+   * Starts copying an available image of another region to this one. An encrypted snapshot stays encrypted. Returns the
+   * copy's id.
+   */
   async copyImage(source: { region: string; imageId: string }, labels: ImageLabels): Promise<string> {
     const Tags = tagList(labels.tags);
     const reply = await this.#ec2.call('CopyImage', (ec2) =>

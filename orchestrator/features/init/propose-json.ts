@@ -52,7 +52,10 @@ export function jsonPlaces(text: string): Place[] {
   return best;
 }
 
-/** Level by level, so that of two alike the one nearer to the top comes first. Lists are no product, nor what is about others. */
+/**
+ * Level by level, so that of two alike the one nearer to the top comes first. Lists are no product, nor what is about
+ * others.
+ */
 function* objectsIn(json: unknown): Generator<[path: string, node: Record<string, unknown>]> {
   let level: [string, Record<string, unknown>][] = isRecord(json) ? [['$', json]] : [];
   for (let depth = 1; depth <= MAX_LEVELS && level.length > 0; depth++) {

@@ -2,7 +2,9 @@
 import { decodePercent } from '../../../shared/domain/percent.ts';
 import { canonicalPath, isTracking } from '../../../shared/domain/canonical-url.ts';
 
-/** The first address of each page. Those that differ only in spelling, tracking parameters or fragment are one page's. */
+/**
+ * The first address of each page. Those that differ only in spelling, tracking parameters or fragment are one page's.
+ */
 export function distinctPages(urls: readonly string[]): string[] {
   const pages = new Map<string, string>();
   for (const url of urls) {

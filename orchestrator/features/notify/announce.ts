@@ -39,7 +39,9 @@ export const notices: RunEvents = {
     };
     return new RunAlarms((raised, world) => void raise(raised, world));
   },
-  /** The report is stored after the notice, so a run is announced again after a crash between the two rather than never. */
+  /**
+   * The report is stored after the notice, so a run is announced again after a crash between the two rather than never.
+   */
   async ended({ config }, run, report) {
     return run.report === null ? announceEnd(endNotice(report, run, config), config) : [];
   },

@@ -104,13 +104,18 @@ export async function ping(url: string, state: 'start' | 'end' | 'fail', deliver
   return answer === null ? null : `the ping of ${target.host} failed: ${answer.fault}`;
 }
 
-/** Sends the notice to every target at once. One line for each that did not take the notice, without its path. Never rejects. */
+/**
+ * Sends the notice to every target at once. One line for each that did not take the notice, without its path. Never
+ * rejects.
+ */
 export async function notify(targets: readonly Target[], notice: Notice, delivery: Delivery): Promise<string[]> {
   const faults = await Promise.all(targets.map((target) => deliver(target, notice, delivery)));
   return faults.flatMap((fault, i) => (fault === null ? [] : [untaken(targets[i]!, fault)]));
 }
 
-/** Sends the notice to every target until it takes it, for a day, with an alarm for each failed round. Never rejects. */
+/**
+ * Sends the notice to every target until it takes it, for a day, with an alarm for each failed round. Never rejects.
+ */
 export async function notifyPatiently(
   targets: readonly Target[],
   notice: Notice,
@@ -137,8 +142,8 @@ export async function notifyPatiently(
 const untaken = (target: Target, fault: string): string => `${nameOf(target)} did not take a notice: ${fault}`;
 
 /**
- * A function that tries to send the notice: null when the receiver has it, never rejects. Of a mail it remembers who has
- * it: one recipient that is refused must not send the others the mail again.
+ * A function that tries to send the notice: null when the receiver has it, never rejects. Of a mail it remembers who
+ * has it: one recipient that is refused must not send the others the mail again.
  */
 function sender(target: Target, notice: Notice, delivery: Delivery): () => Promise<Answer | null> {
   if (target.kind !== 'email') return () => send(target, notice, delivery);

@@ -1,4 +1,7 @@
-/** What targets receive: what a run or a due time has come to, in a sentence and as JSON. docs/notify.md shows the payload. */
+/**
+ * What targets receive: what a run or a due time has come to, in a sentence and as JSON. docs/notify.md shows the
+ * payload.
+ */
 import { EXIT, exitWords } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import { shellWord } from '../../../shared/domain/shell-word.ts';

@@ -38,8 +38,8 @@ export function findingsOf(series: readonly SeriesResult[], end: ProbeEnd): Find
 }
 
 /**
- * The ban rate at which as many requests in a row as these go without a ban in 1 of 20 cases: 1 - 0.05^(1/n), by the rule
- * of three about 3/n. It takes each request to be as likely as any other to lead to a ban.
+ * The ban rate at which as many requests in a row as these go without a ban in 1 of 20 cases: 1 - 0.05^(1/n), by the
+ * rule of three about 3/n. It takes each request to be as likely as any other to lead to a ban.
  */
 export const maxBanRate = (requests: number): number => 1 - (1 - CONFIDENCE) ** (1 / requests);
 

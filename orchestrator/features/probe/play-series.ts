@@ -1,4 +1,6 @@
-/** One series of a probe as a run of one instance: the same launch, pace, judgement of pages and clean-up as any other. */
+/**
+ * One series of a probe as a run of one instance: the same launch, pace, judgement of pages and clean-up as any other.
+ */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { ProbeLimits, Series } from './series.ts';
@@ -79,7 +81,9 @@ export function playSeries(options: PlayOptions, caller: Caller): Promise<ExitCo
   );
 }
 
-/** A run of one instance that stops at the first ban, tries again now and then, and publishes into a table of its own. */
+/**
+ * A run of one instance that stops at the first ban, tries again now and then, and publishes into a table of its own.
+ */
 function seriesConfig(config: Config, series: Series, { retryEveryMs, maxBanMs }: ProbeLimits): Config {
   const { values } = config;
   const { site, results, run } = values;

@@ -4,7 +4,9 @@ import { nextSeries, type ProbeLimits, type Series, type SeriesResult } from './
 import { SeriesWatch } from './series-watch.ts';
 
 export interface ProbeParts {
-  /** Sends the series from an address of its own, and shows the watch every world, until the watch or the run ends it. */
+  /**
+   * Sends the series from an address of its own, and shows the watch every world, until the watch or the run ends it.
+   */
   play: (series: Series, watch: SeriesWatch) => Promise<void>;
   /** Sees every result as soon as it is there. */
   onResult: (result: SeriesResult) => void;

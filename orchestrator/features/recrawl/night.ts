@@ -67,10 +67,10 @@ export class Night {
   }
 
   /**
-   * The due products, at most `capacity`, those of the highest priority first. Among equals, products crawled before and
-   * products never crawled take turns while both wait: the former by how late they are, so that with too little capacity
-   * all wait longer by the same factor; the latter by score. The same list gives the same night, and a smaller capacity
-   * its beginning, apart from the shares of categories.
+   * The due products, at most `capacity`, those of the highest priority first. Among equals, products crawled before
+   * and products never crawled take turns while both wait: the former by how late they are, so that with too little
+   * capacity all wait longer by the same factor; the latter by score. The same list gives the same night, and a smaller
+   * capacity its beginning, apart from the shares of categories.
    */
   choose(capacity: number): NightChoice {
     const [urgency, priority] = [this.#urgency, this.#priorities];

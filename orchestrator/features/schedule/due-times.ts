@@ -1,6 +1,6 @@
 /**
- * The record of a schedule: one row for each due time. Its key is unique, and it moves by conditional updates only, so of
- * several daemons the one that moves it to `started` starts it.
+ * The record of a schedule: one row for each due time. Its key is unique, and it moves by conditional updates only, so
+ * of several daemons the one that moves it to `started` starts it.
  *
  * - `next`: lies ahead. It is written before its time, so that a time that no daemon handled is known to be missed.
  * - `queued`: waits until what is at work has ended.

@@ -1,4 +1,6 @@
-/** What `orchestrator schedule` prints for systemd and for cron: the daemon as a unit, or a run and a resume as lines. */
+/**
+ * What `orchestrator schedule` prints for systemd and for cron: the daemon as a unit, or a run and a resume as lines.
+ */
 import { createHash } from 'node:crypto';
 import { dirname, isAbsolute, join } from 'node:path';
 import { isProgram } from '../../../shared/adapters/is-program.ts';
@@ -77,7 +79,10 @@ WantedBy=multi-user.target
 
 export const unitName = (name: string): string => `crawlfleet-${fileNameOf(name, /[^A-Za-z0-9_-]/g)}.service`;
 
-/** Two runs cannot meet: the run lock refuses the second. Throws `not-available` for an expression that cron does not know. */
+/**
+ * Two runs cannot meet: the run lock refuses the second. Throws `not-available` for an expression that cron does not
+ * know.
+ */
 export function crontabLines(program: Program, expression: string, timezone: string): string {
   const { node, launcher, configFile, workingDirectory, dryRun } = program;
   const cron = expression.trim();

@@ -6,7 +6,8 @@ import { ScheduleStore } from './schedule-store.ts';
 
 export const dueTimesOfRuns: RunEvents = {
   /**
-   * Writes the run into the row of its due time before the run is stored, so no run of a due time can be overlooked. Throws
+   * Writes the run into the row of its due time before the run is stored, so no run of a due time can be overlooked.
+   * Throws
    * `lock-held` when the due time has been started anew since this process was: then this one must store no run.
    */
   async bind({ database }, { atMs, startedAtMs, schedule }, run) {

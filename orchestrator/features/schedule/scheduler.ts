@@ -36,9 +36,15 @@ const NOTIFY_FOR_MS = 86_400_000;
 /** More in a row than any state of the record needs. */
 const MAX_LOOKS = 50;
 
-/** Of a run that ended so there is nothing to be done at once: all of its rows, or most, are there, or a person ended it. */
+/**
+ * Of a run that ended so there is nothing to be done at once: all of its rows, or most, are there, or a person ended
+ * it.
+ */
 const CONTENT: readonly (number | null)[] = [EXIT.complete, EXIT.interrupted, EXIT.failedProducts, EXIT.deadline];
-/** One round is a few short queries; each of them is tried for up to 45 s, too long for a monitor to believe that all is well. */
+/**
+ * One round is a few short queries; each of them is tried for up to 45 s, too long for a monitor to believe that all is
+ * well.
+ */
 const SLOW_MS = 10_000;
 
 export class Scheduler {

@@ -21,8 +21,8 @@ export class EventStreams {
 
   /**
    * Server-sent events until the page leaves. A page gets its next event when it has read the last one, and is cut off
-   * when it reads nothing for a minute; it asks again. When too many are open, one that is behind makes room; where none is,
-   * the answer is false, and the response is the caller's.
+   * when it reads nothing for a minute; it asks again. When too many are open, one that is behind makes room; where
+   * none is, the answer is false, and the response is the caller's.
    */
   open(response: ServerResponse, watch: (onNews: () => void) => Reader): boolean {
     // It left while its run was looked up: it would not say so again.

@@ -31,8 +31,8 @@ export interface ManagedPolicy {
 }
 
 /**
- * The managed policies of the main server: the first always, the others as wanted. One that is too long for AWS goes on in
- * a second one. Throws `usage` for more subnets or types than one statement can name.
+ * The managed policies of the main server: the first always, the others as wanted. One that is too long for AWS goes on
+ * in a second one. Throws `usage` for more subnets or types than one statement can name.
  */
 export function managedPolicies(values: SetupValues, dialect = PLAIN): ManagedPolicy[] {
   const { image, commands, objectKey, volumeKey } = values;

@@ -18,8 +18,8 @@ interface Hcl {
 }
 
 /**
- * One file that `terraform fmt` leaves as it is and `terraform validate` accepts. It shares nothing with what a run makes
- * for itself.
+ * One file that `terraform fmt` leaves as it is and `terraform validate` accepts. It shares nothing with what a run
+ * makes for itself.
  */
 export function terraformText(values: SetupValues): string {
   const fills = fillsOf(values);
@@ -125,7 +125,9 @@ const ATTRIBUTE = /^( *)(\S+ += )var\.(\w+)\n/gm;
 /** Attributes in lines one after the other, of which none goes on in the next line. */
 const ATTRIBUTES = /(?:^ +\S+ += .*[^{[\n]\n)+/gm;
 
-/** A file of deploy/terraform with its values: without blocks that are not wanted, and attributes that would be null. */
+/**
+ * A file of deploy/terraform with its values: without blocks that are not wanted, and attributes that would be null.
+ */
 function filled(file: string, fills: Fills): string {
   const valueOf = (name: string): Fills[string] => {
     if (!Object.hasOwn(fills, name)) throw new Error(`deploy/terraform/${file}.tf: no value for ${name}`);

@@ -25,7 +25,9 @@ export interface SetupValues {
   otherRegions?: readonly RegionValues[];
   /** Where the policies allow launches: in these subnets, in every one of a region without any. */
   launchPlaces: readonly Pick<SetupValues, 'region' | 'subnets'>[];
-  /** The only ones that the policies allow to launch: every choice of a plan or a launch is one of `aws.instance_types`. */
+  /**
+   * The only ones that the policies allow to launch: every choice of a plan or a launch is one of `aws.instance_types`.
+   */
   instanceTypes: readonly string[];
   partition: Partition;
   bucket: string;
@@ -42,7 +44,10 @@ export interface SetupValues {
   listenPort: number;
   /** Port that instances call back at; another one where a proxy is in front of the listener. */
   callbackPort: number;
-  /** Setup makes the main server too; `secret` names where its database's address is, null for an SQLite file. Null: it exists. */
+  /**
+   * Setup makes the main server too; `secret` names where its database's address is, null for an SQLite file. Null: it
+   * exists.
+   */
   ec2MainServer: { secret: string | null } | null;
   /** An existing IAM user that becomes the controller; null: none. */
   controllerUser: string | null;
@@ -59,7 +64,9 @@ export interface SetupValues {
   canary: boolean;
 }
 
-/** What is different in another region. A rule cannot name a group of another region, so the main server has an address. */
+/**
+ * What is different in another region. A rule cannot name a group of another region, so the main server has an address.
+ */
 type RegionValues = Pick<SetupValues, 'region' | 'subnets' | 'vpcId'> & {
   mainServer: Extract<MainServer, { kind: 'outside' }>;
 };

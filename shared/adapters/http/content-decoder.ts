@@ -1,6 +1,7 @@
 /**
  * Decodes a reply's content-encoding as it streams, so that a cap can apply to the decoded size, not the size sent. As
- * lenient as browsers: a checksum does not count, nor do bytes behind the end, and an unknown encoding passes unchanged.
+ * lenient as browsers: a checksum does not count, nor do bytes behind the end, and an unknown encoding passes
+ * unchanged.
  */
 import zlib from 'node:zlib';
 import { type ContentDecoder, type DecoderEvents, DecoderLayer, type Format } from './decoder-layer.ts';

@@ -1,4 +1,6 @@
-/** Cookies as a browser keeps them (RFC 6265), in memory and bounded: a jar serves one address at one domain of a shop. */
+/**
+ * Cookies as a browser keeps them (RFC 6265), in memory and bounded: a jar serves one address at one domain of a shop.
+ */
 import { Cookie, CookieJar as Rfc6265Jar, getPublicSuffix, MemoryCookieStore } from 'tough-cookie';
 import type { Clock } from '../../ports/clock.ts';
 
@@ -63,7 +65,9 @@ export class CookieJar {
     return this.#cookiesFor(url).map(({ key }) => key);
   }
 
-  /** @param lines Set-Cookie headers of a reply from this URL, each character a byte; those that are invalid are ignored */
+  /**
+   * @param lines Set-Cookie headers of a reply from this URL, each character a byte; those that are invalid are ignored
+   */
   keep(url: string, lines: readonly string[]): void {
     const from = placeOf(url);
     if (from === null) return;

@@ -22,8 +22,8 @@ export interface ReadHead {
 }
 
 /**
- * Such a head means the same to the parser and to browsers, unless its framing is odd. 205 is left out: browsers read no
- * body.
+ * Such a head means the same to the parser and to browsers, unless its framing is odd. 205 is left out: browsers read
+ * no body.
  */
 const PLAIN =
   /^HTTP\/1\.[01] (?!205)[2-9]\d\d(?: [\t\x20-\x7e\x80-\xff]*)?\r\n(?:[!#$%&'*+\-.^_`|~\dA-Za-z]+:[\t\x20-\x7e\x80-\xff]*\r\n)*\r\n$/;

@@ -19,8 +19,8 @@ interface Intake {
 
 /**
  * Refuses two things that no honest client of ours does, before more than a kilobyte of them is parsed: chunked bodies
- * (411, on all connections), and several requests in one read before the connection is authenticated (reset). Call it on
- * a server that has its request listener and does not listen yet.
+ * (411, on all connections), and several requests in one read before the connection is authenticated (reset). Call it
+ * on a server that has its request listener and does not listen yet.
  */
 export function limitRequests(server: Server): void {
   const intakes = new WeakMap<Socket, Intake>();

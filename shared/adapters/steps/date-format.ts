@@ -18,8 +18,8 @@ const MAX_FORMAT_CHARS = 60;
 const MAX_TEXT_CHARS = 100;
 
 /**
- * `2026-11-21`, or with the time `2026-11-21T09:30:00`; null when the text does not match, or its year is not one of the
- * Gregorian calendar.
+ * `2026-11-21`, or with the time `2026-11-21T09:30:00`; null when the text does not match, or its year is not one of
+ * the Gregorian calendar.
  */
 export function readDate(text: string, reading: DateReading, withTime: boolean): string | null {
   const date = toGregorian(parse(plain(text), reading), reading);

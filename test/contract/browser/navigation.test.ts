@@ -24,7 +24,8 @@ beforeAll(async () => {
   site.pages.set('/p/good', '<h1>good</h1>');
 });
 afterAll(async () => {
-  // A busy machine may take longer than the time limit for clearing a page; the browser is then replaced, as it should be.
+  // A busy machine may take longer than the time limit for clearing a page; the browser is then replaced, as it should
+  // be.
   expect(stage.problems.filter((problem) => !problem.startsWith('clearing the page'))).toEqual([]);
   await stage.close();
   await site.stop();

@@ -1,4 +1,7 @@
-/** Where `--to` and `--out` write: plain files whole or not at all, and through everything else. Nodes of the test's own. */
+/**
+ * Where `--to` and `--out` write: plain files whole or not at all, and through everything else. Nodes of the test's
+ * own.
+ */
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,

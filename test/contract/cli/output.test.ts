@@ -1,4 +1,7 @@
-/** What a site, a database and a user have written, on a terminal, in a pipe and in files: real processes, the terminal by `script`. */
+/**
+ * What a site, a database and a user have written, on a terminal, in a pipe and in files: real processes, the terminal
+ * by `script`.
+ */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

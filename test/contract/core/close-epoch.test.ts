@@ -48,7 +48,10 @@ beforeEach(async () => {
 });
 afterEach(() => stage.close());
 
-/** A part with the results of these products in the bucket, under the key of (slot, epoch), signed by the slot's instance. */
+/**
+ * A part with the results of these products in the bucket, under the key of (slot, epoch), signed by the slot's
+ * instance.
+ */
 async function putPart(slot: number, epoch: number, seq: number, numbers: readonly number[]): Promise<PartRef> {
   return { ...(await putGzip({ slot, epoch, seq }, gzipOf(numbers))), products: numbers.length };
 }

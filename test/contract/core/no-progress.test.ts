@@ -69,7 +69,8 @@ describe('a site that is down', () => {
       reason: 'network',
       detail: 'ECONNREFUSED',
     });
-    // Each product has a second try, at an eighth of the pace: time for all of them before the run would end without progress.
+    // Each product has a second try, at an eighth of the pace: time for all of them before the run would end without
+    // progress.
     whole = await WholeRun.open({ ...SHAPE, products: 30, deadlineMs: 960_000 }, refused);
     await whole.start();
     await whole.until('the end of the crawl', async () => whole.record().phase === 'releasing');

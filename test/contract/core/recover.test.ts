@@ -111,8 +111,8 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
   });
 
   /**
-   * The same with keys: slot 0 is closed by its instance, slot 1 was never closed. Besides, without its key: parts in both places, a
-   * whole epoch of slot 2, and a manifest in the place of slot 1.
+   * The same with keys: slot 0 is closed by its instance, slot 1 was never closed. Besides, without its key: parts in
+   * both places, a whole epoch of slot 2, and a manifest in the place of slot 1.
    */
   async function signedInBucket(session?: string): Promise<{ stage: ResultsStage; run: NewRun; forged: PartRef[] }> {
     const folder = session === undefined ? {} : { session };

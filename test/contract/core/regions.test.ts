@@ -14,7 +14,9 @@ const SHAPE: RunShape = {
 
 const regionIn = (whole: WholeRun, region: string) => (region === PARIS ? whole.cloud : whole.cloud.others![region]!);
 
-/** Every call there fails from now on, the balancer is gone from the network, and all machines have lost their power. */
+/**
+ * Every call there fails from now on, the balancer is gone from the network, and all machines have lost their power.
+ */
 function failWhole(whole: WholeRun, region: string): void {
   const { compute, balancers } = regionIn(whole, region);
   // Launches were prepared before: a region that fails there is left out.

@@ -1,6 +1,6 @@
 /**
- * What becomes of a run for each right of the printed policies that is missing: makes docs/rights.md with `-u`, and fails where it differs. The runs are in
- * memory and last minutes; `doctor` asks a sandbox.
+ * What becomes of a run for each right of the printed policies that is missing: makes docs/rights.md with `-u`, and
+ * fails where it differs. The runs are in memory and last minutes; `doctor` asks a sandbox.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -179,7 +179,10 @@ const shorten = (text: string, { right, call }: Shortened): string =>
     .replaceAll(/\b\d+ (?=products|instances)/g, '… ')
     .replaceAll(right, '…');
 
-/** How a run ends without the right: its exit code and its reason, which has what it leaves behind. Checks that it is an orderly end. */
+/**
+ * How a run ends without the right: its exit code and its reason, which has what it leaves behind. Checks that it is an
+ * orderly end.
+ */
 async function endWithout(right: string, needed: Needed, when: 'start' | 'mid-run'): Promise<string> {
   if (needed.refuse === null) return '-';
   const call = needed.command ?? right.split(':')[1]!;

@@ -1,4 +1,6 @@
-/** Whole runs that AWS refuses a call which they need: before the first product is handed out, in mid-run, for a while. */
+/**
+ * Whole runs that AWS refuses a call which they need: before the first product is handed out, in mid-run, for a while.
+ */
 import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/core/act/results/finish.ts';
 import { AppError } from '../../../shared/domain/errors.ts';

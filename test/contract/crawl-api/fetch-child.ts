@@ -24,7 +24,8 @@ const before = process.memoryUsage.rss();
 const result = await fetcher.fetch(url, hooks, new AbortController().signal);
 // Any unpacking that continues after the result would show by now.
 await systemClock.sleep(100);
-// Not `resourceUsage().maxRSS`: on Linux it includes the peak of the process that forked this one, here that of the tests.
+// Not `resourceUsage().maxRSS`: on Linux it includes the peak of the process that forked this one, here that of the
+// tests.
 const grownMb = (readProcess(process.pid).peakRssBytes - before) / 1_048_576;
 await fetcher.close();
 process.send!({ result, grownMb }, () => process.disconnect());

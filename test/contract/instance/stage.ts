@@ -33,8 +33,8 @@ export type Answer = 'fine' | 'ban' | 'odd' | 'down';
 export interface InstanceUnderTest {
   offer(offer: Offer): Promise<OfferAnswer>;
   /**
-   * `kill -9`, and a new process after `downMs`. `lost`: number of results that, with what came after them, never reached
-   * the disk.
+   * `kill -9`, and a new process after `downMs`. `lost`: number of results that, with what came after them, never
+   * reached the disk.
    */
   crash(downMs: number, lost?: number): void;
 }

@@ -1,6 +1,6 @@
 /**
- * The main server that `setup --main-server-on ec2` prints, executed in a Debian root: where Amazon Linux or a network is
- * needed, small scripts play it. The program is the real one: it prints its own unit, as its own user.
+ * The main server that `setup --main-server-on ec2` prints, executed in a Debian root: where Amazon Linux or a network
+ * is needed, small scripts play it. The program is the real one: it prints its own unit, as its own user.
  */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

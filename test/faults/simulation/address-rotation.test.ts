@@ -10,7 +10,10 @@ import { MINUTE, dry, play, quota, serverDown } from './play.ts';
 
 const NIGHT = { products: 3_000, deadlineMs: 4 * HOUR, recycleEveryMs: 20 * MINUTE };
 
-/** The largest age any address came to while it crawled, and the most slots without one at any moment after the first boots. */
+/**
+ * The largest age any address came to while it crawled, and the most slots without one at any moment after the first
+ * boots.
+ */
 async function watch(change: Parameters<typeof planInput>[0], seed: number) {
   const input = planInput(change);
   let oldestMs = 0;

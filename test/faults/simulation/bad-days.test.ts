@@ -1,4 +1,7 @@
-/** Days on which something goes wrong, on the virtual clock: every run ends in bounded time with every product accounted for. */
+/**
+ * Days on which something goes wrong, on the virtual clock: every run ends in bounded time with every product accounted
+ * for.
+ */
 import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../support/plan-input.ts';
 import { MINUTE, ROOMY, kill, play, slow } from './play.ts';

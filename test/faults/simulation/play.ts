@@ -1,4 +1,6 @@
-/** Plays runs for tests: 6,000 products in 4 hours on EC2 unless they say otherwise, and every product is accounted for. */
+/**
+ * Plays runs for tests: 6,000 products in 4 hours on EC2 unless they say otherwise, and every product is accounted for.
+ */
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { Plan, PlanInput } from '../../../orchestrator/core/plan/plan.ts';
 import { planRun } from '../../../orchestrator/core/plan/plan-run.ts';

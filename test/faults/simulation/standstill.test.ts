@@ -1,4 +1,7 @@
-/** A main server that stands still (stopped, swapped out, starved) while its fleet works on: its instances are not at fault. */
+/**
+ * A main server that stands still (stopped, swapped out, starved) while its fleet works on: its instances are not at
+ * fault.
+ */
 import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { START_MS } from '../../../orchestrator/core/simulation/world.ts';

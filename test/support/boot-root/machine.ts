@@ -1,6 +1,6 @@
 /**
- * The machine of boot.ts, as PID 1 of its own namespaces: bucket, main server and metadata service on private addresses, the
- * root as an overlay, and the user-data script in it. Everything it starts ends with it.
+ * The machine of boot.ts, as PID 1 of its own namespaces: bucket, main server and metadata service on private
+ * addresses, the root as an overlay, and the user-data script in it. Everything it starts ends with it.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -127,8 +127,8 @@ run('ip', 'address', 'add', `${METADATA}/32`, 'dev', 'lo');
 const root = mountRoot();
 furnish(root);
 let consoleText = '';
-// A separate process reads the console, because a blocked read would keep this one from exiting. It opens the FIFO for reading
-// and writing, so that the stream never ends and no writer waits for a reader.
+// A separate process reads the console, because a blocked read would keep this one from exiting. It opens the FIFO for
+// reading and writing, so that the stream never ends and no writer waits for a reader.
 const reader = spawn('sh', ['-c', 'exec cat <> "$1"', 'sh', join(root, 'dev/console')], {
   stdio: ['ignore', 'pipe', 'inherit'],
   env: { PATH },

@@ -8,7 +8,9 @@ import { installDebianPackage } from '../debian-package.ts';
 const PACKAGE = 'chromium-headless-shell';
 const VERSION_TIMEOUT_MS = 20_000;
 
-/** Path of a Chromium that starts. Throws with what to install where there is none, and no root on Debian to install it. */
+/**
+ * Path of a Chromium that starts. Throws with what to install where there is none, and no root on Debian to install it.
+ */
 export async function findTestBrowser(): Promise<string> {
   const named = process.env.CRAWLFLEET_CHROMIUM || null;
   const found = await findBrowser(named).catch(() => null);

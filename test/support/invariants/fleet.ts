@@ -13,7 +13,8 @@ const MOST_OF_A_SLOT = 3;
 
 /**
  * I2: no machine outlives min(end, deadline) + grace, and no foreign machine is touched. A machine is ended by its main
- * server, its own timer, or gc. Where the first two are missing, gc must have ended it, or the run says that it is left behind.
+ * server, its own timer, or gc. Where the first two are missing, gc must have ended it, or the run says that it is left
+ * behind.
  */
 export function checkLeftovers(history: History): Violation[] {
   const { run, machines, instances, nowMs, outageMs, abandoned, gcUntilMs } = history;

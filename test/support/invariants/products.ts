@@ -24,7 +24,9 @@ export function checkOutcomes({ run, facts }: History): Violation[] {
   return violationsOf('I1', found);
 }
 
-/** I3: the rows are those of the stored products, each from exactly one part, and no part of a closed epoch is left out. */
+/**
+ * I3: the rows are those of the stored products, each from exactly one part, and no part of a closed epoch is left out.
+ */
 export function checkRows({ facts, parts, objects, run }: History): Violation[] {
   const found: string[] = [];
   const empty = {

@@ -1,7 +1,7 @@
 /**
- * Vitest global setup: provides the tests with a private MariaDB. In this order: the `mariadbd` on the machine with a private
- * data directory; the package, installed as root on Debian or Ubuntu; TEST_DATABASE_URL; else an error that says what to do.
- * Two projects use this file: within one command they share one server.
+ * Vitest global setup: provides the tests with a private MariaDB. In this order: the `mariadbd` on the machine with a
+ * private data directory; the package, installed as root on Debian or Ubuntu; TEST_DATABASE_URL; else an error that
+ * says what to do. Two projects use this file: within one command they share one server.
  */
 import type { TestProject } from 'vitest/node';
 import { findServer, installServer } from './find-server.ts';
@@ -28,7 +28,9 @@ interface Shared {
 const KEY = Symbol.for('crawlfleet.test.mariadb');
 const holder = globalThis as unknown as Record<symbol, Shared | undefined>;
 
-/** Starts the server, or shares a running one, and provides its URL to the tests; the last returned teardown stops it. */
+/**
+ * Starts the server, or shares a running one, and provides its URL to the tests; the last returned teardown stops it.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const shared = (holder[KEY] ??= { users: 0, server: openServer() });
   shared.users++;

@@ -1,6 +1,6 @@
 /**
- * A private MariaDB with its own data, socket and port. It can be killed, frozen and started again on the same data, and is
- * removed however the test run ends.
+ * A private MariaDB with its own data, socket and port. It can be killed, frozen and started again on the same data,
+ * and is removed however the test run ends.
  */
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

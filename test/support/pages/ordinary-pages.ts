@@ -1,6 +1,7 @@
 /**
- * Ordinary shop pages in the styles of common frameworks, with heads of any size; no ban rule may match them. Each style
- * contains what real shops have: inline styles, and scripts that set cookies, change `location` or name a captcha.
+ * Ordinary shop pages in the styles of common frameworks, with heads of any size; no ban rule may match them. Each
+ * style contains what real shops have: inline styles, and scripts that set cookies, change `location` or name a
+ * captcha.
  */
 
 export interface OrdinaryPage {

@@ -1,6 +1,6 @@
 /**
- * A program to boot in place of the crawl API: it reads its identity from the metadata service, as the real one does, and
- * serves a few routes on the instance's address. `userDataFor` renders the user data that installs it.
+ * A program to boot in place of the crawl API: it reads its identity from the metadata service, as the real one does,
+ * and serves a few routes on the instance's address. `userDataFor` renders the user data that installs it.
  */
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { encodeSettingsLine, type UserData } from '../../../shared/wire/settings.ts';

@@ -1,7 +1,7 @@
 /**
  * The shop's request log: when each address requested what. A gap is the time between the arrivals of two page requests
- * from one address, whichever pages they are: that is what a site would measure. robots.txt, and the parts that a browser
- * fetches for a page, are counted separately; so are sitemaps.
+ * from one address, whichever pages they are: that is what a site would measure. robots.txt, and the parts that a
+ * browser fetches for a page, are counted separately; so are sitemaps.
  */
 
 /** data: requests by a page's script; asset: pictures, fonts, films and the like. */

@@ -68,8 +68,8 @@ export function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
-// Everything below is the same on every page and built once: the shop measures arrivals, and a slow page build would delay
-// the next arrival and falsify its time.
+// Everything below is the same on every page and built once: the shop measures arrivals, and a slow page build would
+// delay the next arrival and falsify its time.
 
 const WORDS =
   'light dark paper river stone 便利 quiet open 毎日 strong soft winter 春 small round simple careful warm 手作り bright'.split(

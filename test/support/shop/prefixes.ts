@@ -1,4 +1,7 @@
-/** Products that misbehave according to the prefix of their ID: `500-a`, `hang-b`; `once-500-c` only on its first request. */
+/**
+ * Products that misbehave according to the prefix of their ID: `500-a`, `hang-b`; `once-500-c` only on its first
+ * request.
+ */
 import { type Behaviour, type BehaviourInput, behaviourSchema } from './behaviour-schema.ts';
 import { CHARSET_PREFIXES } from './behaviours/charset.ts';
 

@@ -1,6 +1,6 @@
 /**
- * What the demo shop sells: every product is derived from the seed and its ID, so that a test can compute the row that a
- * crawl must store without querying the shop.
+ * What the demo shop sells: every product is derived from the seed and its ID, so that a test can compute the row that
+ * a crawl must store without querying the shop.
  */
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { type ShopProduct, translate } from './languages.ts';

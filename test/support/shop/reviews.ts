@@ -35,7 +35,9 @@ const TEXTS = [
   'ok',
 ];
 
-/** The product's reviews in the order of the pages, up to 35; some products have none. A crawl must store these rows. */
+/**
+ * The product's reviews in the order of the pages, up to 35; some products have none. A crawl must store these rows.
+ */
 export function expectedReviews(seed: number, id: string): Review[] {
   const random = seededRandom(hashText(`reviews:${seed}:${id}`));
   const below = (limit: number): number => Math.floor(random.next() * limit);

@@ -1,4 +1,6 @@
-/** What the shop's visitors see: product pages, review pages and their parts; on request, pages that link to each other. */
+/**
+ * What the shop's visitors see: product pages, review pages and their parts; on request, pages that link to each other.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ArrivalKind } from './arrivals.ts';
 import type { Bans } from './bans.ts';

@@ -16,7 +16,9 @@ export interface ShopOptions {
   products?: number;
   /** Default 1. */
   seed?: number;
-  /** Pages that link to each other (linked/linked-shop.ts), sitemaps, and a robots.txt that names them; default false. */
+  /**
+   * Pages that link to each other (linked/linked-shop.ts), sitemaps, and a robots.txt that names them; default false.
+   */
   linked?: boolean;
   /** Pages of the wiki below /wiki/ (linked/wiki.ts); default 0: none. */
   wiki?: number;

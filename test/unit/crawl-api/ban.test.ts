@@ -1,4 +1,7 @@
-/** How the crawl reacts when a site refuses its address: fault rows F28 and F29, and the ban in ancestor B's first crawl. */
+/**
+ * How the crawl reacts when a site refuses its address: fault rows F28 and F29, and the ban in ancestor B's first
+ * crawl.
+ */
 import { describe, expect, it } from 'vitest';
 import type { PageResult, Reply } from '../../../crawl-api/fetch/page-result.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';

@@ -1,4 +1,6 @@
-/** `site.conditional` on an instance: which validators it keeps, which requests are conditional, and what a 304 proves. */
+/**
+ * `site.conditional` on an instance: which validators it keeps, which requests are conditional, and what a 304 proves.
+ */
 import { describe, expect, it } from 'vitest';
 import { conditionsOf, stampOf } from '../../../crawl-api/fetch/validators.ts';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';

@@ -1,6 +1,6 @@
 /**
- * The texts in the source, read from its syntax tree; interpolated values become `…`. With them a test can check whether a
- * document quotes real messages.
+ * The texts in the source, read from its syntax tree; interpolated values become `…`. With them a test can check
+ * whether a document quotes real messages.
  */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -91,8 +91,8 @@ export class Sources {
   }
 
   /**
-   * The messages that reach a call of one of these functions as an argument, followed through names of the same file: constants,
-   * and functions that put the text together.
+   * The messages that reach a call of one of these functions as an argument, followed through names of the same file:
+   * constants, and functions that put the text together.
    */
   messagesTo(functions: readonly string[], files: readonly string[]): { file: string; text: string }[] {
     const found = new Map<string, { file: string; text: string }>();

@@ -1,6 +1,6 @@
 /**
- * For any page, valid or broken and split anywhere, the parser emits the same tags and texts as htmlparser2. Implied start and
- * end tags are covered by html-tree.test.ts, because htmlparser2 implements few of these rules.
+ * For any page, valid or broken and split anywhere, the parser emits the same tags and texts as htmlparser2. Implied
+ * start and end tags are covered by html-tree.test.ts, because htmlparser2 implements few of these rules.
  */
 import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
@@ -74,7 +74,10 @@ function readByReference(page: string): Event[] {
 const NAMES =
   'br img image Image input svg SVG math mi mtext annotation-xml foreignObject foreignobject desc title textarea script ' +
   'SCRIPT style iframe noembed noframes xmp linearGradient lineargradient path ſcript';
-/** An end tag does not close elements outside the HTML integration points of svg and math, which htmlparser2 does not implement. */
+/**
+ * An end tag does not close elements outside the HTML integration points of svg and math, which htmlparser2 does not
+ * implement.
+ */
 const END_NAMES = NAMES.replaceAll(/ path| linear[gG]radient| foreign[oO]bject| ſcript/g, '');
 const OPEN_NAMES = `${NAMES} span my-element h1x scripts x`;
 const ENTITIES =
@@ -115,8 +118,8 @@ const page = fc.array(markup, { maxLength: 14 }).map((parts) => parts.join(''));
 const noise = fc.string({ unit: fc.constantFrom(...NOISE.split('|')), maxLength: 40 });
 
 /**
- * htmlparser2 does not decode an entity after a false end tag of a title or textarea, and it also ends a textarea at another
- * textarea within svg.
+ * htmlparser2 does not decode an entity after a false end tag of a title or textarea, and it also ends a textarea at
+ * another textarea within svg.
  */
 function isReadAlike(text: string): boolean {
   if (/<(svg|math)[^]*<textarea[^]*<textarea/i.test(text)) return false;

@@ -1,4 +1,6 @@
-/** The text from which numbers and dates are read breaks where a browser breaks it; the text of other fields does not. */
+/**
+ * The text from which numbers and dates are read breaks where a browser breaks it; the text of other fields does not.
+ */
 import { describe, expect, it } from 'vitest';
 import type { Processor, Step } from '../../../shared/domain/mapping.ts';
 import { isAmbiguous } from '../../../shared/domain/ambiguous-number.ts';

@@ -1,4 +1,7 @@
-/** The normaliser between socket and HTTP parser: what browsers read becomes what the parser reads, and nothing else changes. */
+/**
+ * The normaliser between socket and HTTP parser: what browsers read becomes what the parser reads, and nothing else
+ * changes.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MAX_HEAD_BYTES, ReplyFault } from '../../../shared/adapters/http/reply-head.ts';

@@ -1,4 +1,7 @@
-/** The policies that setup prints, against the calls of a run and those of a thief of its keys: an evaluator that knows nothing of how they are made. */
+/**
+ * The policies that setup prints, against the calls of a run and those of a thief of its keys: an evaluator that knows
+ * nothing of how they are made.
+ */
 import { readConfig } from '../../support/features.ts';
 import { writeFileSync } from 'node:fs';
 import type { EC2, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
@@ -32,7 +35,10 @@ interface Ask {
   context: Context;
 }
 
-/** https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html; throws on an operator it does not know. */
+/**
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition_operators.html; throws on an
+ * operator it does not know.
+ */
 function isAllowed(statements: readonly Statement[], { action, resource, context }: Ask): boolean {
   return statements.some(
     (s) =>
@@ -76,7 +82,10 @@ const isLike = (pattern: string, value: string): boolean =>
       .replaceAll('?', '.')}$`,
   ).test(value);
 
-/** What EC2 asks IAM for a launch: https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html */
+/**
+ * What EC2 asks IAM for a launch:
+ * https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html
+ */
 function asksOf(input: RunInstancesCommandInput, region: string): Ask[] {
   const arn = (resource: string, account = ACCOUNT): string => `arn:aws:ec2:${region}:${account}:${resource}`;
   const tagsOf = (type: string): Context =>

@@ -1,4 +1,7 @@
-/** The policies in deploy/policies against the calls that the program makes: no permission is missing, none is superfluous. */
+/**
+ * The policies in deploy/policies against the calls that the program makes: no permission is missing, none is
+ * superfluous.
+ */
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type PolicyName, policyText } from '../../../orchestrator/features/setup/policies.ts';
@@ -22,9 +25,10 @@ const statementsOf = (name: string): Statement[] =>
 const actionsOf = (name: string): string[] => statementsOf(name).flatMap((s) => [s.Action].flat());
 
 /**
- * We make none of these calls: ELBv2 inspects the network of a new balancer with the permissions of the caller. All but the last are in its list of
- * API permissions. The last is required since the end of 2024 when security groups are given: without it CreateLoadBalancer answers "AccessDenied …
- * is not authorized to perform: ec2:GetSecurityGroupsForVpc", though not yet in every account; the policy of AWS's own load balancer controller has
+ * We make none of these calls: ELBv2 inspects the network of a new balancer with the permissions of the caller. All but
+ * the last are in its list of API permissions. The last is required since the end of 2024 when security groups are
+ * given: without it CreateLoadBalancer answers "AccessDenied … is not authorized to perform:
+ * ec2:GetSecurityGroupsForVpc", though not yet in every account; the policy of AWS's own load balancer controller has
  * it since v2.10.
  */
 const LOOKED_UP_BY_ELB = [
@@ -38,8 +42,8 @@ const LOOKED_UP_BY_ELB = [
 ];
 
 /**
- * The permissions for each SDK command, from the service authorization reference. A call that tags what it creates also needs
- * the permission to tag, and RunInstances with a profile the permission to pass its role.
+ * The permissions for each SDK command, from the service authorization reference. A call that tags what it creates also
+ * needs the permission to tag, and RunInstances with a profile the permission to pass its role.
  */
 const RIGHTS: Record<string, string[]> = {
   // S3: HEAD of a bucket and a list of objects need the same permission.
@@ -74,7 +78,10 @@ const RIGHTS: Record<string, string[]> = {
   CreateListener: ['elasticloadbalancing:CreateListener', 'elasticloadbalancing:AddTags'],
 };
 
-/** Services whose permissions are named like the commands, and how to recognize a file that calls them: both have DescribeTags. */
+/**
+ * Services whose permissions are named like the commands, and how to recognize a file that calls them: both have
+ * DescribeTags.
+ */
 const SERVICES = [
   { client: 'client-ec2', name: 'ec2', used: /\blazyEc2\b|client-ec2/ },
   {
@@ -221,7 +228,8 @@ describe('the controller', () => {
     'instance-commands',
     'instance-sse',
   ])('fits into a managed policy (%s)', (name) => {
-    // 6,144 characters without white space; placeholders are replaced with their longest values, lists with one: setup divides what is longer.
+    // 6,144 characters without white space; placeholders are replaced with their longest values, lists with one: setup
+    // divides what is longer.
     const longest = read(`deploy/policies/${name}.json`).replaceAll(/\$\{\w+\}/g, 'x'.repeat(24));
     expect(longest.replaceAll(/\s/g, '').length).toBeLessThanOrEqual(6_144);
   });
@@ -234,8 +242,8 @@ interface RoleCall {
 }
 
 /**
- * IAM's evaluation of an identity policy, for what the instances' has: one matching Allow and no matching Deny. Variables are
- * replaced at each request, and what they stand for has no wildcards.
+ * IAM's evaluation of an identity policy, for what the instances' has: one matching Allow and no matching Deny.
+ * Variables are replaced at each request, and what they stand for has no wildcards.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
  */
 function isAllowed(policy: { Statement: Statement[] }, call: RoleCall): boolean {

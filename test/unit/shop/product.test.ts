@@ -1,4 +1,6 @@
-/** The shop's products are derived from seed and ID, and its pages contain exactly what a crawl is expected to store. */
+/**
+ * The shop's products are derived from seed and ID, and its pages contain exactly what a crawl is expected to store.
+ */
 import { Parser } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
 import { readMapping } from '../../../orchestrator/core/config/read-mapping.ts';

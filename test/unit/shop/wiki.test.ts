@@ -104,8 +104,9 @@ describe('the scores', () => {
     expect(mean(best) / mean([...scores.keys()])).toBeCloseTo(1, 1);
   });
 
-  // Seeds and exponents were fixed before the first measurement. What is left of the gap to an order that knows all pages
-  // (5,117 requests) is that a page must be found first: with 7 links a page, 14,877 pages lead to 88 % of the wiki.
+  // Seeds and exponents were fixed before the first measurement. What is left of the gap to an order that knows all
+  // pages (5,117 requests) is that a page must be found first: with 7 links a page, 14,877 pages lead to 88 % of the
+  // wiki.
   it('lead to 80 % of the total score after 0.38 of the requests that breadth first needs', () => {
     expect([requestsUntil(0.8, firstFound()), requestsUntil(0.8, bestFirst())]).toEqual([39_018, 14_877]);
   });

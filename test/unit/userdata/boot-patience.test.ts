@@ -11,7 +11,10 @@ const REAL_SECONDS = 5;
 
 const BUNDLE = { url: 'https://b.s3.amazonaws.com/x?a=1&b=2', sha256: 'c'.repeat(64) };
 
-/** The output of the lines under the shell options of the user data. `calls` counts attempts; each sleep advances bash's clock. */
+/**
+ * The output of the lines under the shell options of the user data. `calls` counts attempts; each sleep advances bash's
+ * clock.
+ */
 function play(stubs: string, lines: string) {
   using folder = tempDir();
   const script = `set -Eeuo pipefail

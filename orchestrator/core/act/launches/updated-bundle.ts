@@ -6,8 +6,8 @@ import type { RunEvent } from '../../model/stores.ts';
 /** The kind of an event whose `detail` is the SHA-256 of the bundle that an instance runs since then. */
 export const INSTANCE_BUNDLE = 'bundle';
 /**
- * The same for all later launches of the run; the newest counts. The number is that of the user data: those that earlier
- * versions recorded as `launch-bundle` name programs that cannot read it.
+ * The same for all later launches of the run; the newest counts. The number is that of the user data: those that
+ * earlier versions recorded as `launch-bundle` name programs that cannot read it.
  */
 export const LAUNCH_BUNDLE = 'launch-bundle-2';
 

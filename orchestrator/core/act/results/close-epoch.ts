@@ -43,8 +43,8 @@ export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch 
       // Found in the bucket, not reported: its hash is not stored yet.
       if (record.manifestSha256 === null) await core.fleet.patch({ slot, epoch }, { manifestSha256: sha256 });
       await core.results.register({ slot, epoch }, manifest.parts);
-      // Unfinished products are taken back before the epoch counts as closed; its results are loaded first, or they would
-      // go out again too.
+      // Unfinished products are taken back before the epoch counts as closed; its results are loaded first, or they
+      // would go out again too.
       await loadParts(core, { slot, epoch });
       await core.work.returnChunks({ slot, epoch });
     }
@@ -176,8 +176,8 @@ interface StoredManifest {
 }
 
 /**
- * Stores ours unless the instance has closed the epoch itself, or an earlier try of ours has; a foreign object closes nothing: where
- * it has the name of ours, ours gets another one.
+ * Stores ours unless the instance has closed the epoch itself, or an earlier try of ours has; a foreign object closes
+ * nothing: where it has the name of ours, ours gets another one.
  */
 export async function putManifest(
   core: Pick<Core, 'objects' | 'alarm'>,
@@ -204,7 +204,9 @@ export async function putManifest(
 export const isForeignObject = (key: string, { slot, epoch }: EpochId): string =>
   `the object ${key} is neither from slot ${slot} epoch ${epoch} nor from the main server: it is ignored`;
 
-/** Of the objects with a manifest's name: those that the instance or the run has signed for this epoch, and all others. */
+/**
+ * Of the objects with a manifest's name: those that the instance or the run has signed for this epoch, and all others.
+ */
 export async function sortManifests(
   objects: Pick<ObjectStore, 'get'>,
   run: Pick<RunRecord, 'id' | 'publicKey'>,
@@ -265,8 +267,8 @@ export function ourManifest(
 type FoundParts = Map<string, PartRef | { fault: string | null }>;
 
 /**
- * The parts that are in the bucket by now. Those that were found before, or are in the ledger, are not read again. Of the
- * others, those that the instance has not signed are left out.
+ * The parts that are in the bucket by now. Those that were found before, or are in the ledger, are not read again. Of
+ * the others, those that the instance has not signed are left out.
  */
 async function findParts(core: Core, run: RunRecord, record: InstanceRecord, found: FoundParts): Promise<PartRef[]> {
   const { slot, epoch } = record;
@@ -297,8 +299,8 @@ async function findParts(core: Core, run: RunRecord, record: InstanceRecord, fou
 }
 
 /**
- * Enters the unreadable parts as failed, so that a main server that takes up the run does not read them again. After the
- * readable ones: where two have one number, that one counts.
+ * Enters the unreadable parts as failed, so that a main server that takes up the run does not read them again. After
+ * the readable ones: where two have one number, that one counts.
  */
 async function setAsideUnreadable(core: Core, { slot, epoch }: InstanceRecord, found: FoundParts): Promise<void> {
   for (const [key, part] of found) {

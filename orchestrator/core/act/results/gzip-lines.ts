@@ -10,8 +10,8 @@ const MIN_CHUNK_BYTES = 64;
 
 /**
  * The non-empty lines in order, without their newline, in runs that are read at once: waiting for each line would take
- * longer than to unpack it. A run must be read to its end before the next. Throws an Error of one sentence for a longer line or text, and zlib's
- * for what is not gzip.
+ * longer than to unpack it. A run must be read to its end before the next. Throws an Error of one sentence for a longer
+ * line or text, and zlib's for what is not gzip.
  *
  * @param most bytes of one line, and of all together
  */

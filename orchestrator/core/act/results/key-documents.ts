@@ -1,6 +1,6 @@
 /**
- * The public keys of instances in the bucket, each signed with the run's key. With them the origin of parts and manifests
- * can be checked after the database has lost the keys.
+ * The public keys of instances in the bucket, each signed with the run's key. With them the origin of parts and
+ * manifests can be checked after the database has lost the keys.
  */
 import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
@@ -43,7 +43,10 @@ export class KeyDocuments {
     this.#privateKey = privateKey;
   }
 
-  /** Writes the document of this instance unless it is known to be there. Each callback calls this, so a failed write is retried. */
+  /**
+   * Writes the document of this instance unless it is known to be there. Each callback calls this, so a failed write is
+   * retried.
+   */
   ensure(instance: Keyed): void {
     const name = epochKey(instance);
     if (instance.publicKey === null || this.#written.has(name)) return;
@@ -73,8 +76,8 @@ export class KeyDocuments {
 }
 
 /**
- * The key that the main server has stored for a slot and epoch; null if there is no such document that the run has signed.
- * Rejects when the bucket does not answer.
+ * The key that the main server has stored for a slot and epoch; null if there is no such document that the run has
+ * signed. Rejects when the bucket does not answer.
  */
 export async function readKeyDocument(
   objects: Pick<ObjectStore, 'get'>,

@@ -1,6 +1,6 @@
 /**
- * Whether a part that was only found in the bucket is from its instance. One that the instance has reported needs no such
- * look: the signed heartbeat has its hash.
+ * Whether a part that was only found in the bucket is from its instance. One that the instance has reported needs no
+ * such look: the signed heartbeat has its hash.
  */
 import { AppError } from '../../../../shared/domain/errors.ts';
 import { MAX_OBJECT_BYTES } from '../../../../shared/ports/object-store.ts';
@@ -15,8 +15,9 @@ import { readKeyDocument } from './key-documents.ts';
 export const UNSIGNED = 'it is not signed by its instance, or damaged';
 
 /**
- * True if the instance has signed the part, which is not unpacked for that. Also for an object that is not there, and in a run of
- * an earlier version, whose instances sign no parts. Where the database has lost the key, the key document in the bucket counts.
+ * True if the instance has signed the part, which is not unpacked for that. Also for an object that is not there, and
+ * in a run of an earlier version, whose instances sign no parts. Where the database has lost the key, the key document
+ * in the bucket counts.
  */
 export async function isFromInstance(
   { objects, signatures }: Pick<Core, 'objects' | 'signatures'>,

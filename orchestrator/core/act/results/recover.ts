@@ -62,8 +62,9 @@ export async function listEpochs(objects: ObjectStore, runId: string): Promise<B
 }
 
 /**
- * Without what anyone else may have put into the bucket: in a run whose instances sign, an epoch counts if the main server has
- * stored its key or closed it, and a manifest if its instance or the run has signed it. Parts are looked at when they are read.
+ * Without what anyone else may have put into the bucket: in a run whose instances sign, an epoch counts if the main
+ * server has stored its key or closed it, and a manifest if its instance or the run has signed it. Parts are looked at
+ * when they are read.
  */
 export async function provenEpochs(
   objects: ObjectStore,
@@ -81,7 +82,10 @@ export async function provenEpochs(
   return proven;
 }
 
-/** An alarm for each listed epoch that is not proven: nothing of it counts; and for each foreign object beside a proven manifest. */
+/**
+ * An alarm for each listed epoch that is not proven: nothing of it counts; and for each foreign object beside a proven
+ * manifest.
+ */
 export async function noteUnproven(
   core: RecoverCore,
   listed: readonly BucketEpoch[],
@@ -235,8 +239,9 @@ function claimRebuilt(core: RecoverCore, run: RunRecord, { slot, epoch }: EpochI
 
 /**
  * Moves a rebuilt run to `loading`: every epoch gets its row, closed by its manifest. The main server's manifests are
- * checked with the run's key, those of instances with the keys that it has stored in the bucket. In a run of an earlier version,
- * which has stored none, they are accepted unchecked, and each part is verified by the hash in its object key. Takes proven epochs.
+ * checked with the run's key, those of instances with the keys that it has stored in the bucket. In a run of an earlier
+ * version, which has stored none, they are accepted unchecked, and each part is verified by the hash in its object key.
+ * Takes proven epochs.
  */
 export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: readonly BucketEpoch[]): Promise<void> {
   const ownKey = createKeyPair();

@@ -1,7 +1,8 @@
 /**
- * Sends waiting chunks through the load balancers, in turn by their healthy instances. A POST is only an offer: a 202 means that some instance has
- * journalled the chunk and will claim it in its next heartbeat; until then the chunk is not offered again. The same
- * holds without an answer: an instance may hold the chunk. Only a failure to connect proves that no instance does.
+ * Sends waiting chunks through the load balancers, in turn by their healthy instances. A POST is only an offer: a 202
+ * means that some instance has journalled the chunk and will claim it in its next heartbeat; until then the chunk is
+ * not offered again. The same holds without an answer: an instance may hold the chunk. Only a failure to connect proves
+ * that no instance does.
  */
 import { describeError } from '../../../../shared/domain/errors.ts';
 import type { Core } from '../../model/core.ts';
@@ -15,8 +16,8 @@ const BATCH = 64;
 /** Pause between two rounds of offers; doubled for each round that all instances refused, up to a heartbeat. */
 const REST_MS = 250;
 /**
- * Pause for each refusal of a round: where most instances are full, the balancer needs many offers to hit one with room.
- * Without it a fleet of 300 that boots got 300,000 offers for 5,600 chunks.
+ * Pause for each refusal of a round: where most instances are full, the balancer needs many offers to hit one with
+ * room. Without it a fleet of 300 that boots got 300,000 offers for 5,600 chunks.
  */
 const REST_PER_REFUSAL_MS = 5;
 

@@ -1,6 +1,7 @@
 /**
- * Chunks that change hands: transferred from a slow instance, or taken back from a banned one. The database alone decides who owns a
- * chunk; what is remembered here only keeps this main server from requesting twice (docs/decisions/0018-rebalancing.md).
+ * Chunks that change hands: transferred from a slow instance, or taken back from a banned one. The database alone
+ * decides who owns a chunk; what is remembered here only keeps this main server from requesting twice
+ * (docs/decisions/0018-rebalancing.md).
  */
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../../decide/ban-policy.ts';
@@ -70,8 +71,8 @@ export class Transfers {
 export async function reassignProducts(core: Core, { limits }: World, { slot, epoch }: EpochId): Promise<void> {
   const record = await core.fleet.get({ slot, epoch });
   if (!record?.incident || record.incident.returnedAtMs !== null) return;
-  // A product whose result is still on its way would be crawled twice. That costs a page; waiting without a limit would cost
-  // the run.
+  // A product whose result is still on its way would be crawled twice. That costs a page; waiting without a limit would
+  // cost the run.
   const patienceMs = record.incident.atMs + limits.uploadMs;
   if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;
   await loadParts(core, { slot, epoch });

@@ -30,9 +30,9 @@ const SMALL_NIGHT = 100;
 
 /**
  * Why the run is suspicious, in words with figures; null when it is not, or when there is no earlier run to compare
- * with. A field that no earlier run had is not compared, and one that is filled in some seasons only may be empty in the
- * others. @param earlier newest first. `onlyFields` for products that have failed before, and may
- * again: a retry, a small night.
+ * with. A field that no earlier run had is not compared, and one that is filled in some seasons only may be empty in
+ * the others. @param earlier newest first. `onlyFields` for products that have failed before, and may again: a retry, a
+ * small night.
  */
 export function findSuspicion(
   now: FillRates,

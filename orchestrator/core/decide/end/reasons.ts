@@ -62,7 +62,10 @@ export function finalReasons(
   return reasonRows(run, { misses, tries, tried: stored + gone + failed });
 }
 
-/** Nearly every reply was a 404. A ban, too, makes an instance forget what its products came to: the replies stay counted. */
+/**
+ * Nearly every reply was a 404. A ban, too, makes an instance forget what its products came to: the replies stay
+ * counted.
+ */
 function goneReplies(instances: readonly InstanceRecord[]): MissCount[] | null {
   let [gone, all] = [0, 0];
   for (const { progress } of instances)

@@ -9,8 +9,8 @@ import { ALL_GONE, banRemedy } from '../ban-policy.ts';
 const HELD_NOTE = 'nothing was published: ';
 
 /**
- * The run's stored report. A crash between the end of a held run and its report leaves one that still says `held`: how the
- * run ended is then taken from its row.
+ * The run's stored report. A crash between the end of a held run and its report leaves one that still says `held`: how
+ * the run ended is then taken from its row.
  */
 export function reportOf(run: RunRecord): RunReport | null {
   const { report, phase, reason, exitCode, finishedAtMs } = run;

@@ -1,12 +1,15 @@
 /**
- * One page is one product: what several stored products share before they are published, and what follows from it. Pure.
- * docs/decisions/0037-one-page-one-product.md
+ * One page is one product: what several stored products share before they are published, and what follows from it.
+ * Pure. docs/decisions/0037-one-page-one-product.md
  */
 import { chainsOf, type Field, type Mapping, type Row, type Step } from '../../../../shared/domain/mapping.ts';
 import { isAnyQuery } from '../../../../shared/domain/landing.ts';
 import type { SharedPage, SharedResults, SharedRow } from '../../model/stores.ts';
 
-/** Number of products from which on a page or a row is common, for a run of this size: more than one in a hundred of them. */
+/**
+ * Number of products from which on a page or a row is common, for a run of this size: more than one in a hundred of
+ * them.
+ */
 export function commonFrom(planned: number): number {
   return planned < 1_000 ? Math.max(3, Math.min(10, Math.ceil(planned / 2))) : Math.floor(planned / 100) + 1;
 }

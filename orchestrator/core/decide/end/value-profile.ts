@@ -1,7 +1,7 @@
 /**
- * What the values of a run look like, field by field, in a sample of its products; and whether they are still those of the
- * last nights. A layout may change so that every page yields something, and every value is wrong: all zero, one text for
- * all products, cents for euros, another currency. Pure.
+ * What the values of a run look like, field by field, in a sample of its products; and whether they are still those of
+ * the last nights. A layout may change so that every page yields something, and every value is wrong: all zero, one
+ * text for all products, cents for euros, another currency. Pure.
  */
 import type { Column } from '../../../../shared/domain/mapping.ts';
 import type { FieldValues, ValueProfile } from '../../model/report.ts';
@@ -119,7 +119,8 @@ export interface ValueVerdict {
 
 /**
  * Compares a run with the rows of its products that stand, and with the bands of the last nights: the values of a field
- * hold the run when a share of sound ones has fallen below `minFill` of both. What an earlier night had as well is usual.
+ * hold the run when a share of sound ones has fallen below `minFill` of both. What an earlier night had as well is
+ * usual.
  * @param earlier profiles with the same fingerprint, newest first
  */
 export function judgeValues(

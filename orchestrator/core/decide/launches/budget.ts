@@ -59,8 +59,8 @@ export function spendingOf(world: World, wanted: Wanted = {}): Spending {
 }
 
 /**
- * What one further launch makes of the bill, by its type and region. All slots of a round ask, and there are few answers:
- * without it n empty slots would sum up n bills each. Of the fleet, the run and the moment that are in it.
+ * What one further launch makes of the bill, by its type and region. All slots of a round ask, and there are few
+ * answers: without it n empty slots would sum up n bills each. Of the fleet, the run and the moment that are in it.
  */
 const nextBills = new WeakMap<FleetSnapshot, { run: RunRecord; nowMs: number; usd: Map<string, number> }>();
 
@@ -98,7 +98,9 @@ export function isShortOfMoney(world: World): boolean {
   return false;
 }
 
-/** When a slot lost its last instance; null while it has one, or when it was given up because nothing was left for it. */
+/**
+ * When a slot lost its last instance; null while it has one, or when it was given up because nothing was left for it.
+ */
 function freeSinceMs(record: InstanceRecord): number | null {
   if (!isGivenUp(record) || record.reason === null || record.reason === LOSS_REASON.notNeeded) return null;
   return record.terminatedAtMs ?? record.phaseAtMs;

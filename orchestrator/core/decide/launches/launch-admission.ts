@@ -12,8 +12,9 @@ import { withinCaps } from '../site-cap.ts';
 import { isGivenUp } from '../../model/instance-state.ts';
 
 /**
- * Leaves out the claims that the site or `run.max_cost` does not allow (the latter with an alarm), and the launches that
- * should wait for the answer to another one: in a pool that was dry, and while the gate lets one through at a time.
+ * Leaves out the claims that the site or `run.max_cost` does not allow (the latter with an alarm), and the launches
+ * that should wait for the answer to another one: in a pool that was dry, and while the gate lets one through at a
+ * time.
  */
 export function admitLaunches(world: World, actions: readonly Action[]): readonly Action[] {
   // In most rounds nothing is launched.
@@ -118,7 +119,9 @@ function launchesBehind(world: World, { name, balancer, balancerRefused }: Regio
   return (action) => action.kind !== 'launch' || asked.has(epochKey(action));
 }
 
-/** True when the balancer was refused in every region and no instance has anything left to crawl: the run has to end. */
+/**
+ * True when the balancer was refused in every region and no instance has anything left to crawl: the run has to end.
+ */
 export function mustEnd(world: World): boolean {
   if (isDraining(world) || !world.regions.every((r) => r.balancerRefused && r.balancer === null)) return false;
   return !world.fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);

@@ -1,7 +1,7 @@
 /**
- * Whether instances may be launched in a region now, by what the last launches came to. Also about machines that EC2 launches and
- * ends again before they have said hello: a volume key that it may not use, a limit on volumes, a fault of its own. The
- * next one would most likely die as well, so launches pause, and in the end stop. Pure.
+ * Whether instances may be launched in a region now, by what the last launches came to. Also about machines that EC2
+ * launches and ends again before they have said hello: a volume key that it may not use, a limit on volumes, a fault of
+ * its own. The next one would most likely die as well, so launches pause, and in the end stop. Pure.
  */
 import { backoffMs } from '../../../../shared/domain/backoff.ts';
 import { isGivenUp } from '../../model/instance-state.ts';
@@ -33,7 +33,9 @@ const MAX_ROUNDS = 3;
 /** The longest pause, as a multiple of the first. */
 const MAX_FACTOR = 4;
 
-/** After a death `held` for a pause that grows with each round, then one launch, and `held` until it is seen running. */
+/**
+ * After a death `held` for a pause that grows with each round, then one launch, and `held` until it is seen running.
+ */
 function deathGate(world: Observed, region: RegionState): LaunchGate {
   const { rounds, lastMs, isTrying } = deathsSince(world, region);
   if (rounds === 0) return 'open';

@@ -1,6 +1,6 @@
 /**
- * Chooses the pool of a slot's next launch. A pool is an instance type in a subnet of a region; EC2 runs out of capacity
- * pool by pool. Which pools are dry follows from the rows of the instances, so it survives a restart. Pure.
+ * Chooses the pool of a slot's next launch. A pool is an instance type in a subnet of a region; EC2 runs out of
+ * capacity pool by pool. Which pools are dry follows from the rows of the instances, so it survives a restart. Pure.
  */
 import { backoffMs } from '../../../../shared/domain/backoff.ts';
 import { type Pool, poolKey, type Pools } from '../../model/launch-history.ts';
@@ -9,7 +9,9 @@ import { type RegionState, regionNamed } from '../../model/regions.ts';
 import type { Observed } from '../../model/world.ts';
 import { launchGate } from './launch-gate.ts';
 
-/** `none`: no pool is left that the slot may use, or EC2 has refused all for good. `wait`: all are dry or being tried. */
+/**
+ * `none`: no pool is left that the slot may use, or EC2 has refused all for good. `wait`: all are dry or being tried.
+ */
 export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait' } | { kind: 'none' };
 
 /** Longest pause for a pool that stays dry, as a multiple of the first. */
@@ -50,7 +52,9 @@ export function poolsFor({ regions, instanceTypes }: Pools, slot: number, home?:
   });
 }
 
-/** The region for which the plan has the slot; the only one of a run of one. Slots beyond the plan are spread as it is. */
+/**
+ * The region for which the plan has the slot; the only one of a run of one. Slots beyond the plan are spread as it is.
+ */
 export function homeOf({ run, regions: all }: Observed, slot: number): string {
   const { regions = [], instances } = run.plan;
   let rest = slot % Math.max(1, instances);

@@ -14,7 +14,10 @@ import { isDraining } from '../../model/run-deadlines.ts';
 import type { Action } from '../../model/actions.ts';
 import { formatDuration } from '../../../../shared/domain/quantity.ts';
 
-/** After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a time. */
+/**
+ * After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a
+ * time.
+ */
 export function rightsGate({ nowMs, limits }: Observed, { rights }: RegionState): LaunchGate {
   const refused = rights.launch;
   if (refused === null) return 'open';
@@ -34,8 +37,8 @@ interface LostRights extends Pick<Observed, 'run' | 'fleet'> {
 }
 
 /**
- * Why no product could come of the run: AWS refuses for good, in each region, what new instances need, before any product
- * was handed out; or to store results. Null otherwise.
+ * Why no product could come of the run: AWS refuses for good, in each region, what new instances need, before any
+ * product was handed out; or to store results. Null otherwise.
  */
 export function refusedEnd(world: Observed): 'refused-right' | 'refused-upload' | null {
   const { run, regions, stallCauses, nowMs } = world;
@@ -48,8 +51,8 @@ export function refusedEnd(world: Observed): 'refused-right' | 'refused-upload' 
 }
 
 /**
- * What the bucket says to instances that may not store their results; null while that is not definite. They have one role:
- * two of them, or the only one, have tried again, and no other stores anything.
+ * What the bucket says to instances that may not store their results; null while that is not definite. They have one
+ * role: two of them, or the only one, have tried again, and no other stores anything.
  */
 export function uploadRefusal({ fleet: { serving } }: Pick<Observed, 'fleet'>): string | null {
   const refused = serving.filter(({ progress }) => progress?.storeRefused === true);

@@ -1,6 +1,7 @@
 /**
- * How many chunks each slot may own (equal shares, or shares by time where equal ones would leave an instance behind), and
- * which workers return chunks that others can crawl sooner. Pure; docs/decisions/0018-rebalancing.md has the transfer.
+ * How many chunks each slot may own (equal shares, or shares by time where equal ones would leave an instance behind),
+ * and which workers return chunks that others can crawl sooner. Pure; docs/decisions/0018-rebalancing.md has the
+ * transfer.
  */
 import { dueChunks } from '../../../../shared/domain/sharing.ts';
 import { isRotatingAddress, isUnavailable } from '../ban-policy.ts';

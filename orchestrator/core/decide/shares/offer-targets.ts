@@ -1,4 +1,7 @@
-/** Where offers go: the balancers in service, each with the number of instances behind it, or the instances themselves. Pure. */
+/**
+ * Where offers go: the balancers in service, each with the number of instances behind it, or the instances themselves.
+ * Pure.
+ */
 import { API_PORT } from '../../../../shared/wire/instance-api.ts';
 import { DIRECT } from '../../cloud/load-balancer.ts';
 import { isGivenUp } from '../../model/instance-state.ts';

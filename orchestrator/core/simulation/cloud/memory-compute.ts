@@ -1,6 +1,6 @@
 /**
- * EC2 in memory: keeps state, follows the clock it is given, records its calls, and can be made to fail in the ways EC2 does. Instances
- * are replaced at each change, never changed, so that an earlier answer keeps what it showed.
+ * EC2 in memory: keeps state, follows the clock it is given, records its calls, and can be made to fail in the ways EC2
+ * does. Instances are replaced at each change, never changed, so that an earlier answer keeps what it showed.
  */
 import { AppError } from '../../../../shared/domain/errors.ts';
 import type { Clock } from '../../../../shared/ports/clock.ts';

@@ -16,7 +16,9 @@ export class Life {
   #late: (() => void)[] = [];
   #timer: Timer | null = null;
 
-  /** @param act does everything that is due; called when a timer ends; returns `settled` when no promise waits for it */
+  /**
+   * @param act does everything that is due; called when a timer ends; returns `settled` when no promise waits for it
+   */
   constructor(clock: EventClock, act: () => unknown) {
     this.#clock = clock;
     this.#act = act;

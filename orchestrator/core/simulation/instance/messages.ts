@@ -16,7 +16,9 @@ export interface MessageParts {
   onFault: (error: unknown) => void;
 }
 
-/** A message does not leave this process, so it is neither written down nor read: that would take most of a heartbeat. */
+/**
+ * A message does not leave this process, so it is neither written down nor read: that would take most of a heartbeat.
+ */
 const NOT_WRITTEN = '';
 const bodyOf = (message: unknown): CallbackBody => ({
   signed: NOT_WRITTEN,

@@ -265,8 +265,8 @@ export class Shard {
   }
 
   /**
-   * The last `count` results, and all records after the first of them, did not reach the disk. Returns the product under way at
-   * that point; null when nothing was lost.
+   * The last `count` results, and all records after the first of them, did not reach the disk. Returns the product
+   * under way at that point; null when nothing was lost.
    */
   lose(count: number): Queued | null {
     const lost = this.#results.splice(Math.max(0, this.#results.length - count));

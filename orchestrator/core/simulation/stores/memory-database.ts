@@ -1,8 +1,8 @@
 /**
- * A database in memory, for simulation and fault tests: what the tables hold, and one transaction at a time. A body checks
- * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit. Runs
- * know nothing of each other and give one row a product: what several runs of one table owe each other, records and
- * ambiguous numbers are the SQL stores' alone.
+ * A database in memory, for simulation and fault tests: what the tables hold, and one transaction at a time. A body
+ * checks first and changes then, so a method either happens or does not; it can be told to fail before or after its
+ * commit. Runs know nothing of each other and give one row a product: what several runs of one table owe each other,
+ * records and ambiguous numbers are the SQL stores' alone.
  */
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
@@ -99,7 +99,9 @@ export interface MemoryRun {
   totals: LoadTotals;
 }
 
-/** Whether the product with a number was granted to the instance at some time; in a run that keeps no grants, each was. */
+/**
+ * Whether the product with a number was granted to the instance at some time; in a run that keeps no grants, each was.
+ */
 export function wereGranted({ record, grants }: MemoryRun, at: EpochId): (n: number) => boolean {
   if (record.settings.grantsKept !== true) return () => true;
   const own = grants.get(epochKey(at));

@@ -1,4 +1,7 @@
-/** ResultStore in memory: the contract of core/db/result-store.ts without SQL, as far as one run goes. Rows are kept as given in the part. */
+/**
+ * ResultStore in memory: the contract of core/db/result-store.ts without SQL, as far as one run goes. Rows are kept as
+ * given in the part.
+ */
 import type { EpochId } from '../../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
 import { ledgerDetail } from '../../../../shared/domain/failure-kind.ts';

@@ -1,4 +1,6 @@
-/** RunStore in memory: the contract of core/db/run-store.ts without SQL, as far as one main server after the other goes. */
+/**
+ * RunStore in memory: the contract of core/db/run-store.ts without SQL, as far as one main server after the other goes.
+ */
 import { AppError } from '../../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../../../shared/domain/sharing.ts';

@@ -1,4 +1,7 @@
-/** Numbers and times as text; a number and its unit stay on one line. Times are the viewer's own; the title of each shows UTC. */
+/**
+ * Numbers and times as text; a number and its unit stay on one line. Times are the viewer's own; the title of each
+ * shows UTC.
+ */
 const number = new Intl.NumberFormat('en');
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 

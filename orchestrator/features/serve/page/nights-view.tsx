@@ -114,8 +114,8 @@ interface Band {
 const LEAST_NIGHTS = 4;
 
 /**
- * What is usual: three median deviations around the middle, at least a tenth of it; of a share at least two points. Null
- * with too few nights.
+ * What is usual: three median deviations around the middle, at least a tenth of it; of a share at least two points.
+ * Null with too few nights.
  */
 function bandOf(values: readonly number[], isShare: boolean): Band | null {
   if (values.length < LEAST_NIGHTS) return null;

@@ -7,7 +7,8 @@ declare const GLOSSARY: Readonly<Record<string, string>>;
 
 /**
  * The text with its words of the project marked, each once.
- * @param seen words that texts before have shown: these are explained on hover only, so that the keyboard passes them once
+ * @param seen words that texts before have shown: these are explained on hover only, so that the keyboard passes them
+ * once
  */
 export function Words({ text, seen = new Set() }: { text: string; seen?: Set<string> }) {
   return (

@@ -1,4 +1,6 @@
-/** The contracts at the endpoint that `npm run contract` names: LocalStack, Floci, AWS Emulator, moto, or AWS itself. */
+/**
+ * The contracts at the endpoint that `npm run contract` names: LocalStack, Floci, AWS Emulator, moto, or AWS itself.
+ */
 import { describe } from 'vitest';
 import { profileEndpoint } from '../../../../orchestrator/core/cloud/endpoint-profile.ts';
 import { describeEndpointContracts } from './endpoint-contracts.ts';

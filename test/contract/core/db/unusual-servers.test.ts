@@ -1,4 +1,7 @@
-/** Servers whose defaults or limits are not those of a fresh installation: they work, or the check of the rights refuses them. */
+/**
+ * Servers whose defaults or limits are not those of a fresh installation: they work, or the check of the rights refuses
+ * them.
+ */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../../orchestrator/core/db/connect.ts';

@@ -1,4 +1,6 @@
-/** The frontier of a discovery: every URL once, the best first, links that add up, and what the next night begins with. */
+/**
+ * The frontier of a discovery: every URL once, the best first, links that add up, and what the next night begins with.
+ */
 import { expect, it } from 'vitest';
 import type { ItemResult } from '../../../../shared/wire/part.ts';
 import { type DiscoverSettings, noDiscovery } from '../../../../orchestrator/core/model/discovery.ts';

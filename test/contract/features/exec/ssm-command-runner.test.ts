@@ -1,4 +1,7 @@
-/** Commands on instances by SSM: at the sandbox, which runs them; at moto, which only records them; and when AWS refuses. */
+/**
+ * Commands on instances by SSM: at the sandbox, which runs them; at moto, which only records them; and when AWS
+ * refuses.
+ */
 import { readFileSync } from 'node:fs';
 import { SSM } from '@aws-sdk/client-ssm';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';

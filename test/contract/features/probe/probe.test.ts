@@ -1,4 +1,6 @@
-/** A probe of the shop of ancestor A, by the real main server in the modelled world: each series is a run of its own. */
+/**
+ * A probe of the shop of ancestor A, by the real main server in the modelled world: each series is a run of its own.
+ */
 import { describe, expect, it } from 'vitest';
 import { probe } from '../../../../orchestrator/features/probe/probe.ts';
 import type { ProbeLimits, Series } from '../../../../orchestrator/features/probe/series.ts';

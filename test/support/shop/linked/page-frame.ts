@@ -1,4 +1,6 @@
-/** What all pages of the linked shop share: a few KB, built like a real shop's page, with text enough for a real one. */
+/**
+ * What all pages of the linked shop share: a few KB, built like a real shop's page, with text enough for a real one.
+ */
 import { escapeHtml } from '../page.ts';
 
 /** More text than a notice may have (ENOUGH_CHARS in crawl-api/politeness/judgement.ts). */

@@ -1,4 +1,6 @@
-/** The linked shop's sitemaps: an index, sitemaps of at most 50,000 products, every other one gzipped, and categories. */
+/**
+ * The linked shop's sitemaps: an index, sitemaps of at most 50,000 products, every other one gzipped, and categories.
+ */
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
