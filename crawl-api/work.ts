@@ -42,7 +42,7 @@ export interface Work {
   drain: () => void;
   /** What the next heartbeat reports. */
   describe: () => Heartbeat;
-  /** From the hello to the signal: crawls, uploads, closes the epoch, and sends heartbeats all the time. */
+  /** Works from the hello to the signal: crawls, uploads, closes the epoch, and sends heartbeats all the time. */
   run: (stop: AbortSignal) => Promise<void>;
 }
 

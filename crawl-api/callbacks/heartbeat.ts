@@ -51,7 +51,7 @@ export class HeartbeatLoop {
     }
   }
 
-  /** Null when orders were received and carried out, otherwise what went wrong. */
+  /** Sends a heartbeat. Null when orders were received and carried out, otherwise what went wrong. */
   async #speak(): Promise<string | null> {
     const { client, describe, follow } = this.#parts;
     let reply: Reply;

@@ -78,7 +78,7 @@ export interface TracedField {
   source: number | null;
 }
 
-/** By field name; with `rows` that of the first record. */
+/** How each field got its value, by field name; with `rows` that of the first record. */
 export type Trace = Map<string, TracedField>;
 
 const MAX_SHOWN = 5;

@@ -46,7 +46,7 @@ export interface CompiledMapping {
 }
 
 export interface CompileOptions {
-  /** For tests: matches every selector in the tree, none while streaming. */
+  /** Matches every selector in the tree, none while streaming: for tests. */
   allByTree?: boolean;
 }
 

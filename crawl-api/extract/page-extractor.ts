@@ -82,7 +82,7 @@ export class PageExtractor {
     return { ...run.rows(), links };
   }
 
-  /** By `json_ld` or `microdata` and its node: the paths that the page has, where one gave nothing. As trace(). */
+  /** The paths that the page has, by `json_ld` or `microdata` and its node, where one gave nothing. As trace(). */
   paths(): Map<string, string[]> {
     const found = new Map<string, string[]>();
     for (const { field } of this.#page?.fields ?? []) {
@@ -253,7 +253,7 @@ function yields(value: FieldValue): boolean {
 const hasAmbiguous = (value: FieldValue): boolean =>
   Array.isArray(value) ? value.some(isAmbiguous) : isAmbiguous(value);
 
-/** For an ambiguous number its text: it is the same on every page that shows it. */
+/** The value as text to compare; of an ambiguous number its text, which is the same on every page that shows it. */
 function keyOf(value: FieldValue): string | null {
   if (value === null) return null;
   return Array.isArray(value) ? value.map(asText).join(',') : asText(value);

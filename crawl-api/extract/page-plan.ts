@@ -32,7 +32,7 @@ export interface PagePlan {
   table: StateTable;
   /** Selectors with `:scope`, matched within each record; null without any. */
   scopeTable: StateTable | null;
-  /** Null where the page is one record. */
+  /** How records are found; null where the page is one record. */
   records: RecordSearch | null;
   readsJsonLd: boolean;
   readsMicrodata: boolean;
@@ -44,7 +44,7 @@ export interface PagePlan {
 
 /** The values extracted from one record, or from the page as a whole. */
 export interface Contents {
-  /** By target, in the order in which the elements open. */
+  /** The values found, by target, in the order in which the elements open. */
   values: string[][];
   node: TreeNode | null;
   json: unknown;

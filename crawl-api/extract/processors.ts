@@ -115,7 +115,7 @@ function toNumber(value: ChainValue, step: NumberStep, { isMachine, marks }: Ste
   return reading.value;
 }
 
-/** Only 1250 is a whole reading of `1.250`, so that is the integer. */
+/** The value as an integer. Of the readings of `1.250` only 1250 is whole, so that is the integer. */
 function toInteger(value: ChainValue | null): ChainValue | null {
   if (value === null || !isAmbiguous(value)) return Number.isSafeInteger(value) ? value : null;
   if (readingsOf(value).length === 0) return value;

@@ -26,7 +26,7 @@ const WORD = /[A-Za-z0-9]+/g;
 /** Longer words find no section: they are IDs. */
 const MAX_WORD_CHARS = 40;
 
-/** By a word that a URL has, or that one of its words begins or ends with. */
+/** How a word anchors a pattern: a URL has it as a word, or one of its words begins or ends with it. */
 type Anchor = 'whole' | 'begins' | 'ends';
 interface Key {
   place: Anchor;

@@ -64,7 +64,7 @@ function guessCharset(
 const MANY = 5;
 /** Minimum sequences that refute a declaration. */
 const FEW = 3;
-/** Of this many sequences, at most one may be impossible in the page's charset. */
+/** The share of sequences that may be impossible in the page's charset: one of this many at most. */
 const SHARE = 20;
 const ESCAPE = 0x1b;
 

@@ -16,7 +16,7 @@ export interface ExchangeOptions {
   maxPageBytes: number;
   /** The validators sent with the request; null: it is unconditional. */
   validators: Validators | null;
-  /** For those of the reply; null: none are kept. */
+  /** The jar for the cookies of the reply; null: none are kept. */
   cookies: CookieJar | null;
   hooks: FetchHooks;
   clock: Clock;

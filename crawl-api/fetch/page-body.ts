@@ -22,7 +22,7 @@ export interface PageBodyOptions {
   content: ContentClass;
   /** Maximum decoded bytes; beyond it a page is too large. */
   maxBytes: number;
-  /** Null when only the beginning is wanted: an error page. */
+  /** Opens the extractor; null when only the beginning is wanted: an error page. */
   openExtractor: ((kind: PageKind) => PageExtractor) | null;
   /** Called when it accepts bytes again after `push` returned false. */
   onDrain: () => void;

@@ -105,7 +105,10 @@ function timeoutDetail(exchange: Exchange, timeoutMs: number): string {
   return `${stage} within ${timeoutMs} ms`;
 }
 
-/** Null unless http(s). Not by a URL parser: an ID may be `%2E%2E`, which is a step up the path to it. */
+/**
+ * The URL's origin and its path; null unless http(s). Not by a URL parser: an ID may be `%2E%2E`, which is a step up
+ * the path to it.
+ */
 export function splitUrl(url: string): { origin: string; path: string } | null {
   const [, host, rest] = /^(https?:\/\/[^/?#]+)([^#]*)/i.exec(url) ?? [];
   if (host === undefined || rest === undefined || !URL.canParse(host)) return null;

@@ -9,7 +9,7 @@ import type { PageKind } from '../extract/page-extractor.ts';
  */
 export type ContentClass = PageKind | 'text' | 'bytes' | 'other';
 
-/** By the content-type and content-disposition headers. */
+/** What a page is by its content-type and content-disposition headers. */
 export function classifyContent(contentType: string, disposition: string): ContentClass {
   const type = contentType.split(/[;,]/, 1)[0]!.trim().toLowerCase();
   const declared = declaredKind(type);

@@ -12,9 +12,9 @@ export const KEPT_BODY_CHARS = 65_536;
 export interface Reply extends SeenReply {
   /** True when `body` is all of it. */
   complete: boolean;
-  /** Of the body as transferred, as far as it was read; omitted by a browser. */
+  /** The size of the body as transferred, as far as it was read; omitted by a browser. */
   bytes?: number;
-  /** Omitted when it sets none. Never in `headers`: they may be secrets. */
+  /** The cookies that the page sets; omitted when it sets none. Never in `headers`: they may be secrets. */
   cookies?: ReplyCookies | undefined;
 }
 
@@ -49,7 +49,7 @@ export type PageAnswer = PageResult | NotNow;
 
 export interface FetchSettings {
   userAgent: string;
-  /** From the first attempt to connect to the last byte. */
+  /** The time limit from the first attempt to connect to the last byte. */
   timeoutMs: number;
   maxPageBytes: number;
 }
@@ -76,7 +76,7 @@ export interface RequestParts {
 
 /** Fetches one page by one request of ours (a browser may send more on its behalf). */
 export interface PageSource {
-  /** Never rejects, except with what `onStart` throws. */
+  /** Requests a page. Never rejects, except with what `onStart` throws. */
   fetch(url: string, hooks: FetchHooks, signal: AbortSignal, request?: RequestParts): Promise<PageAnswer>;
   /** Releases all resources; nothing is left running. */
   close(): Promise<void>;

@@ -13,7 +13,7 @@ const MAX_NAME_CHARS = 100;
 
 export class RedirectTrail {
   readonly #url: string;
-  /** Null when none are kept. */
+  /** The jar of the page's domain; null when no cookies are kept. */
   readonly #cookies: CookieJar | null;
   /** The requests of this round: a request with other cookies is another one. */
   readonly #sent = new Set<string>();
@@ -29,7 +29,7 @@ export class RedirectTrail {
     this.#cookies = cookies;
   }
 
-  /** To be called before each request. */
+  /** Notes a request; to be called before each. */
   note(url: string): void {
     this.#sent.add(this.#requestOf(url));
     if (url === this.#url) this.#names = this.#cookies?.names(url) ?? [];

@@ -5,7 +5,7 @@ import type { Reply } from './page-result.ts';
 /** A Last-Modified less than this before the reply is too recent to rely on (RFC 9110, 8.8.2.2). */
 const SETTLED_MS = 60_000;
 
-/** Null for a page without validators, and for one that a browser fetched. */
+/** What a page says of its version; null without validators, and for a page that a browser fetched. */
 export function stampOf({ status, headers, bytes }: Reply): PageStamp | null {
   if (status !== 200 || bytes === undefined) return null;
   const { etag = '', 'last-modified': modified = '', date = '' } = headers;

@@ -212,7 +212,7 @@ function classifyRedirect({ url, product }: Asked, to: string): RedirectTarget {
   return 'hop';
 }
 
-/** Of a visit or a visitor, not of a page: `sid`, `PHPSESSID`, `gclid`. */
+/** Names of parameters that identify a visit or a visitor, not a page: `sid`, `PHPSESSID`, `gclid`. */
 const VISIT_ID = /(?:^s|cs|sess|session_?|cl|clk|click_?|visitor_?|user_?|client_?)id$/i;
 
 /** `/index.php?products_id=12`: another page than the front page, by an ID of the site's own. */

@@ -10,7 +10,7 @@ interface HeaderTest {
   name: string;
   /** Lower case; the header's value equals or begins with one of them. None: the header's presence is enough. */
   values?: string[];
-  /** Only with these statuses; for headers that ordinary pages may have too. */
+  /** The statuses with which the header counts; for headers that ordinary pages may have too. */
   statuses?: number[];
 }
 
@@ -21,7 +21,10 @@ export interface Challenge {
   rule: string;
   headers?: HeaderTest[];
   marks?: Marks;
-  /** Also on ordinary pages of some shops: count only on a page with hardly any text, or with a refusing status. */
+  /**
+   * Marks that ordinary pages of some shops have, too: they count only on a page with hardly any text, or with a
+   * refusing status.
+   */
   embeddable?: Marks;
 }
 

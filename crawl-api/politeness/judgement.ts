@@ -29,7 +29,7 @@ export interface SeenReply {
   body: string;
   /** What the whole page consists of; null when it was not read to its end. */
   shape(): PageShape | null;
-  /** From the request to the first byte. */
+  /** The time from the request to the first byte. */
   waitMs: number;
 }
 
@@ -107,7 +107,7 @@ export function createEvidence(rule: string, url: string, reply: SeenReply | nul
   };
 }
 
-/** Without cutting a character in two. */
+/** The text cut to at most this many bytes, without cutting a character in two. */
 function cutToBytes(text: string, limit: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit));
   return text.slice(0, read).toWellFormed();

@@ -59,7 +59,10 @@ export class Pacer {
     this.#firstByteMs = this.#clock.monotonic();
   }
 
-  /** Without a first byte it counts as arrived only now. `kind`: the answers to compare with; null for none. */
+  /**
+   * The request has ended; without a first byte it counts as arrived only now. `kind`: the answers to compare with;
+   * null for none.
+   */
   requestEnded(kind: string | null): void {
     const endedMs = this.#clock.monotonic();
     const startedMs = this.#startedMs ?? endedMs;

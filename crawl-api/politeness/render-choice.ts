@@ -1,8 +1,8 @@
-/** With `render: auto`, learns whether this site's pages need a browser. */
+/** Learns, with `render: auto`, whether this site's pages need a browser. */
 
 /** Pages in a row that only the browser could read before HTTP is skipped. */
 const LEARN_AFTER = 5;
-/** After that, HTTP is tried again on every page of this number. */
+/** Once HTTP is skipped, it is tried again on every page of this number. */
 const RECHECK_EVERY = 50;
 
 export class RenderChoice {

@@ -26,7 +26,7 @@ export class StateFolder {
   readonly journalPath: string;
   /** Disk space reserved next to the journal for when the disk is full. */
   readonly reservePath: string;
-  /** For data that need not survive, such as a browser's profile. */
+  /** The folder for data that need not survive, such as a browser's profile. */
   readonly scratchPath: string;
   /** The settings that the instance has fetched. */
   readonly crawlSettingsPath: string;
@@ -60,7 +60,7 @@ export class StateFolder {
     this.#write('hello-accepted', '1');
   }
 
-  /** As kept by an earlier process; null: it got no answer; undefined: it has not asked. */
+  /** The role session as an earlier process has kept it; null: it got no answer; undefined: it has not asked. */
   get roleSession(): string | null | undefined {
     const kept = this.#read('role-session');
     return kept === '' ? null : (kept ?? undefined);

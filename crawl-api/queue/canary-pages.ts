@@ -22,7 +22,7 @@ export class CanaryPages {
   readonly #domain: number;
   readonly #state: QueueState;
   #next = 0;
-  /** By id, how a canary's page differed from the configuration. Skipped while another page is available. */
+  /** How a canary's page differed from the configuration, by id. Skipped while another page is available. */
   readonly #doubted = new Map<string, string>();
   /** The canary that has just differed: the product stored last decides whether it is out of date. */
   #inDoubt: string | null = null;
@@ -108,13 +108,13 @@ export class CanaryPages {
     return policyAt(this.#state.robots, this.#domain);
   }
 
-  /** Also null while robots.txt is known to forbid it. */
+  /** The page stored last; null also while robots.txt is known to forbid it. */
   #lastStored(): string | null {
     const id = this.#idOfLast();
     return id === null || this.#isForbidden(id) ? null : id;
   }
 
-  /** Before this instance's first right page: the one that another instance has stored. */
+  /** The ID of the last right page: before this instance's first, the one that another instance has stored. */
   #idOfLast(): string | null {
     return this.#state.rightPageAt(this.#domain);
   }

@@ -216,7 +216,7 @@ export class CrawlLoop {
     return this.#write(() => queue.note({ t: 'proved', atMs: clock.now(), ...atDomain(domain) }), work);
   }
 
-  /** At the end of the shard, a canary page must prove the last held results. */
+  /** Lets a canary page prove the last held results, at the end of the shard. */
   async #proveHeld(work: AbortSignal): Promise<void> {
     const { canaryPages, onResult } = this.#parts;
     const answer = canaryPages.canAsk ? await this.#ask(work, null) : 'none';

@@ -54,7 +54,7 @@ export class IncidentTracker {
     if (untilMs !== null && this.#parts.clock.now() >= untilMs) this.#end();
   }
 
-  /** For the heartbeat; null when there is none. */
+  /** The incident as the heartbeat reports it; null when there is none. */
   describe(): Incident | null {
     const { incident } = this.#parts.queue.state;
     if (!incident) return null;

@@ -58,7 +58,7 @@ export class JournalWriter {
     }
   }
 
-  /** Like `note`, for what has happened: on a full disk it applies at once and is written before the next. */
+  /** Notes what has happened as `note` does, but on a full disk it applies at once and is written before the next. */
   noteAnyway(...records: JournalRecord[]): void {
     try {
       this.note(...records);
@@ -87,7 +87,7 @@ export class JournalWriter {
     }
   }
 
-  /** Within a second. */
+  /** Writes the journal to the disk within a second. */
   syncSoon(): void {
     if (this.#syncPlanned) return;
     this.#syncPlanned = true;

@@ -36,7 +36,7 @@ export class MissCounts {
     this.#countOf({ ...OTHERS, key: 'poison', reason: 'poison' }).waiting++;
   }
 
-  /** In a bounded number: one more for each reason than MAX_MISS_KINDS. */
+  /** The counts, bounded in number: at most MAX_MISS_KINDS and one more for each reason. */
   list(): MissCount[] {
     return [...this.#kinds.values()];
   }

@@ -31,9 +31,12 @@ export interface PagesParts {
   domain: number;
   /** There are other domains. */
   isOneOfMany: boolean;
-  /** Of this domain alone. */
+  /** The pace of this domain alone. */
   pacer: Pacer;
-  /** Over all domains: an instance has one page at a time, in memory, in its browser, and to blame for a crash. */
+  /**
+   * The queue over all domains: an instance has one page at a time, in memory, in its browser, and to blame for a
+   * crash.
+   */
   onePage: ReturnType<typeof createQueueOfOne>;
   clock: Clock;
   pageTimes: PageTimes;
@@ -45,7 +48,7 @@ export interface PagesParts {
   render: RenderChoice;
   http: PageSource;
   browser: PageSource | null;
-  /** Of this domain alone; null when none are kept. */
+  /** The jar of this domain alone; null when no cookies are kept. */
   cookies: CookieJar | null;
   /** Raised when the queue or the orders have changed. */
   changed: SignalFlag;
@@ -135,7 +138,7 @@ export class Pages {
     return isSameSite(site, to) && ((settings.robots === 'ignore' && !isOneOfMany) || sharesRobots(site, to));
   }
 
-  /** Without redirects; a second time with the browser if that may find what is missing. */
+  /** Fetches a page without redirects; a second time with the browser if that may find what is missing. */
   async #fetchOnce(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { render } = this.#parts;
     const first = await this.#send(request, work);
@@ -270,8 +273,9 @@ export interface Barrier {
 }
 
 /**
- * Null when requests may be sent to the domain, at the pace. An incident at one domain stops the address at all of
- * them: sites that share their owner may share what they know about an address.
+ * What keeps the instance from sending a request; null when requests may be sent to the domain, at the pace. An
+ * incident at one domain stops the address at all of them: sites that share their owner may share what they know about
+ * an address.
  */
 export function findBarrier(
   { queue, domain, site }: Pick<PagesParts, 'queue' | 'domain' | 'site'>,

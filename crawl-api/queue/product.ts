@@ -83,12 +83,12 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
 const MAX_PAGES = 20;
 
 export interface ProductTarget {
-  /** As in PageTarget. */
+  /** The product's number, as in PageTarget. */
   n: number;
   product: Requested;
   /** The first request gives up its turn when something changes. */
   interruptible: boolean;
-  /** As in PageTarget. */
+  /** The validators of its page, as in PageTarget. */
   validators?: Validators | undefined;
   /** `needed`: stop once all required fields and half of the usual ones have a value. */
   extent: 'all' | 'needed';
@@ -189,7 +189,10 @@ class LinkList {
   }
 }
 
-/** With `rows` the records of all pages, one per key; else one row, whose empty fields further pages fill. */
+/**
+ * The rows that a product's pages give: with `rows` the records of all, one per key; else one row, whose empty fields
+ * further pages fill.
+ */
 class GatheredProduct {
   readonly rows: KeyedRow[] = [];
   readonly #keys = new Set<string>();

@@ -21,7 +21,7 @@ type OpenState = Extract<ItemState, 'pending' | 'postponed' | 'held'>;
 
 export interface Item extends Product {
   chunk: string;
-  /** Where it is read (shared/domain/domains.ts). */
+  /** The domain where it is read (shared/domain/domains.ts). */
   domain: number;
   state: ItemState;
   reason: FailureReason | null;
@@ -40,7 +40,7 @@ export interface Item extends Product {
 }
 
 interface Chunk {
-  /** Null once granted: the products are items then. */
+  /** The products of the chunk; null once granted: the products are items then. */
   products: Product[] | null;
   size: number;
 }
@@ -82,12 +82,12 @@ export class QueueState {
   drained = false;
   incident: AddressIncident | null = null;
   counts = { stored: 0, gone: 0, failed: 0 };
-  /** Of the products that ended without a row. */
+  /** Counts of the products that ended without a row. */
   readonly #missed = new MissCounts();
   requests = 0;
   rendered = 0;
   canaries = 0;
-  /** Between two requests to the same domain. */
+  /** The shortest time between two requests to the same domain. */
   minGapMs: number | null = null;
   /** Id of a product that another instance has stored, from the orders; sent again after a restart. */
   fleetPage: string | null = null;

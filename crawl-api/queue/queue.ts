@@ -58,13 +58,14 @@ export class Queue {
     return this.#writer.problem;
   }
 
-  /** As ordered, whatever the Crawl-delay of a domain. */
+  /** The interval as ordered, whatever the Crawl-delay of a domain. */
   get #intervalMs(): number {
     return this.state.orders?.intervalMs ?? this.#defaults.intervalMs;
   }
 
   /**
-   * Never below the Crawl-delay of the rules in force: a main server that has just started may not have read them yet.
+   * The interval at a domain, never below the Crawl-delay of the rules in force: a main server that has just started
+   * may not have read them yet.
    */
   intervalAt(domain: number): number {
     return Math.max(this.#intervalMs, policyAt(this.state.robots, domain)?.crawlDelayMs ?? 0);
@@ -229,7 +230,7 @@ export class Queue {
   }
 
   /**
-   * After a restart: the product that was being crawled when the process died goes to the end. At the second death it
+   * Moves the product that was being crawled when the process died to the end, after a restart. At the second death it
    * fails, because its page may be the cause. Returns the product, for the log; null when there was none.
    */
   recoverDeath(poisoned: (item: Item) => ItemResult): Item | null {
@@ -315,11 +316,11 @@ export class Queue {
 
 class SiteTally {
   tried = 0;
-  /** Of those: a server error, a time-out or no connection. */
+  /** How many of those got a server error, a time-out or no connection. */
   unavailable = 0;
   /** Pages that were judged right, gone or unchanged. */
   served = 0;
-  /** Of `tried`, by status, or by why there was no reply. */
+  /** How many of `tried` got which status, or why there was no reply. */
   readonly replies: Record<string, number> = {};
 
   noteTry(page: PageResult): void {

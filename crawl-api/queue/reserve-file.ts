@@ -58,5 +58,5 @@ export class ReserveFile implements Reserve {
   }
 }
 
-/** For tests and for hosts without a disk: always reserved. */
+/** A reserve that is always held, for tests and for hosts without a disk. */
 export const NO_RESERVE: Reserve = { isHeld: true, take: () => true, giveUp: () => undefined };

@@ -10,7 +10,7 @@ const MAX_SELECTORS = 12;
 
 export class SelectorIndex {
   readonly #root: TreeNode;
-  /** By simple selector, in document order. */
+  /** The elements by simple selector, in document order. */
   readonly #elements = new Map<string, Element[]>();
 
   constructor(root: TreeNode, all: readonly Element[]) {
@@ -56,7 +56,7 @@ export class SelectorIndex {
   }
 }
 
-/** By id, by the attributes above, by each class. */
+/** The simple selectors that an element matches: by id, by the attributes above, by each class. */
 function selectorsOf({ attribs }: Element): string[] {
   const { id = '', class: classes = '' } = attribs;
   return [

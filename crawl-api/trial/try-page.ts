@@ -143,7 +143,7 @@ async function fetchOnce(
   }
 }
 
-/** Null for a redirect that is followed. */
+/** Why a redirect is not followed; null for one that is. */
 function whyNotFollowed(from: string, to: string, trail: RedirectTrail, keepsCookies: boolean): string | null {
   if (!isSameSite(from, to)) return `leaves the site: to ${to}`;
   if (trail.mayFollow(to)) return null;

@@ -59,7 +59,10 @@ export class Uploader {
     this.#parts = parts;
   }
 
-  /** Of a heartbeat, for the main server to see whether the role of the instances lacks a right. */
+  /**
+   * What a heartbeat says of refused uploads, for the main server to see whether the role of the instances lacks a
+   * right.
+   */
   get storeRefused(): { storeRefused?: true } {
     return this.#refusals > 1 ? { storeRefused: true } : {};
   }

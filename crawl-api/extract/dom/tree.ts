@@ -9,7 +9,7 @@ import { TextBreaks, withoutOwnBreaks } from '../text-breaks.ts';
 
 export type TreeNode = Document | ChildNode;
 
-/** Of this many children the spare room is small beside the children. */
+/** A node with this many children has spare room that is small beside them. */
 const MANY_CHILDREN = 32;
 
 export class TreeBuilder {
@@ -111,7 +111,7 @@ export function firstChild(node: TreeNode): ChildNode | null {
 export interface TextOptions {
   /** Maximum characters. */
   chars: number;
-  /** With its breaks (text-breaks.ts). */
+  /** Includes its breaks (text-breaks.ts). */
   breaks?: boolean;
 }
 

@@ -155,7 +155,7 @@ export function passesTest(test: NodeTest, node: XPathNode): boolean {
   }
 }
 
-/** In document order, each once. */
+/** The nodes in document order, each once. */
 export function inOrder(nodes: Iterable<XPathNode>): XPathNode[] {
   const unique = new Map<XPathNode | string, XPathNode>();
   // Attribute nodes are created again at each visit.

@@ -23,7 +23,7 @@ export function parseJsonBlock(text: string, budget?: Pick<PageBudget, 'spend'>)
   return undefined;
 }
 
-/** Without the byte order mark, which is no white space of JSON. */
+/** The text without the byte order mark, which is no white space of JSON. */
 const asItIs = (text: string): string => text.trim();
 
 // Unclosed strings and comments extend to the end, so that nothing is scanned twice.
@@ -107,7 +107,7 @@ const MAX_JSON_PROPERTIES = 100_000;
 const MAX_JSON_CONTAINERS = 200_000;
 
 /**
- * Like JSON.parse, after counting the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.
+ * Parses as JSON.parse does, after counting the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.
  * @param budget passed when the value stays in memory along with others of the page
  */
 export function parseBounded(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
@@ -121,7 +121,9 @@ export function parseBounded(text: string, budget?: Pick<PageBudget, 'spend'>): 
 const SAFE_DIGITS = 15;
 const LONG_NUMBER = /[\s:,[-]\d[\d.]{15}/;
 
-/** By object or array: the digits of numbers that a JavaScript number does not hold, by key, each behind the mark. */
+/**
+ * The digits of numbers that a JavaScript number does not hold: by object or array, then by key, each behind the mark.
+ */
 const exactDigits = new WeakMap<object, Record<string, string>>();
 
 // TypeScript does not know JSON.rawJSON yet (ECMAScript 2026).
@@ -142,7 +144,7 @@ function parseExactly(text: string): unknown {
   return holder.value;
 }
 
-/** With quotes around the numbers that a JavaScript number does not hold. Invalid JSON stays invalid. */
+/** The JSON with quotes around the numbers that a JavaScript number does not hold. Invalid JSON stays invalid. */
 function withNumbersMarked(text: string): string {
   const pieces: string[] = [];
   let from = 0;
@@ -209,7 +211,7 @@ export function stringifyExactly(value: object): string {
 function countContainers(text: string): number {
   let containers = 0;
   let depth = 0;
-  /** Of the open arrays and objects, how many properties they have so far. */
+  /** How many properties each open array or object has so far. */
   const properties: number[] = [];
   for (let at = 0; at < text.length; at++) {
     switch (text[at]) {

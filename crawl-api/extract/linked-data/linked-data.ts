@@ -132,7 +132,10 @@ export class LinkedData {
     }
   }
 
-  /** Of several variants only the one that has the chosen offer: further ones would lend it their identifiers. */
+  /**
+   * The stage; of several variants only the one that has the chosen offer: further ones would lend it their
+   * identifiers.
+   */
   #ofOffer(stage: Stage, stages: readonly Stage[], type: string | null): Stage {
     if (!stage.isVariants || stage.nodes.length < 2) return stage;
     const owner = this.#offerOf(stages, type)?.owner;

@@ -88,7 +88,7 @@ export class MicrodataReader {
   }
 }
 
-/** Most elements have one part inside. A first push would make room for 17. */
+/** Adds a part. Most elements have one part inside; a first push would make room for 17. */
 function addPart(parent: Part, part: Part): void {
   if (parent.children.length > 0) parent.children.push(part);
   else parent.children = [part];
@@ -191,7 +191,7 @@ class ItemBuilder {
   }
 }
 
-/** As the standard says: a link that cannot be resolved is empty. */
+/** The absolute form of a link; as the standard says, empty where it cannot be resolved. */
 function absolute(link: string, base: string): string {
   return URL.parse(link.trim(), base)?.href ?? '';
 }

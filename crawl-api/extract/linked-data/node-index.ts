@@ -7,7 +7,7 @@ export interface PlacedNode {
   node: Node;
   types: readonly string[];
   isProduct: boolean;
-  /** In a list, or named beside another product as related to it. */
+  /** The node is in a list, or named beside another product as related to it. */
   isAside: boolean;
   /** Part of another product, such as one of its variants. */
   isPart: boolean;
@@ -39,14 +39,14 @@ interface Place {
   /** The product around it. */
   product: Node | null;
   isAside: boolean;
-  /** In breadcrumbs, which name the page itself beside others. */
+  /** The place is in breadcrumbs, which name the page itself beside others. */
   isCrumb: boolean;
 }
 
 const TOP: Place = { parent: null, key: '', product: null, isAside: false, isCrumb: false };
 
 export class NodeIndex {
-  /** In page order. */
+  /** All nodes of the page, in page order. */
   readonly nodes: PlacedNode[] = [];
   readonly #seen = new Set<Node>();
   readonly #types = new Map<string, readonly string[]>();
@@ -92,8 +92,8 @@ export class NodeIndex {
   }
 
   /**
-   * Where references make asides of all products, those that may be the page's nevertheless: related products often
-   * name it in turn, and a list may name the only one. Several products of a list are a category.
+   * The products that may be the page's although references make asides of all products: related products often name it
+   * in turn, and a list may name the only one. Several products of a list are a category.
    */
   #spared(): ReadonlySet<PlacedNode> {
     const free = this.nodes.filter(({ isProduct, isAside, isPart }) => isProduct && !isAside && !isPart);

@@ -25,7 +25,7 @@ export interface ChosenOffer extends Offer {
   inStock: Offer | null;
 }
 
-/** Null where the nodes have no offers. */
+/** The offer chosen from all stages; null where the nodes have no offers. */
 export function chooseOffer(stages: readonly Stage[], nodes: PageNodes, address: PageAddress): ChosenOffer | null {
   const seen = new Set<unknown>();
   const pools = stages

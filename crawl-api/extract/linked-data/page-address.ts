@@ -65,7 +65,7 @@ export class PageAddress {
     });
   }
 
-  /** Null for links to another host and for what is no link. */
+  /** The address that a link leads to; null for links to another host and for what is no link. */
   #read(link: string): Address | null {
     const target = link === '' ? null : addressOf(link, this.#base);
     return target?.host === this.#own().host ? target : null;

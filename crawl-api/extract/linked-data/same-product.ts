@@ -12,8 +12,8 @@ export interface ScoredNode {
 const GTINS = ['gtin', 'gtin13', 'gtin14', 'gtin12', 'gtin8'];
 
 /**
- * In order of strength: the `@id`; another identifier tells them apart; the same sku or GTIN, or that both are the
- * page's, makes them one whatever their names; else their names and links must agree.
+ * Whether two nodes are one product. In order of strength: the `@id`; another identifier tells them apart; the same sku
+ * or GTIN, or that both are the page's, makes them one whatever their names; else their names and links must agree.
  */
 export function areSame(one: ScoredNode, other: ScoredNode, address: PageAddress): boolean {
   const nodes = [one.node, other.node] as const;
@@ -43,7 +43,7 @@ export function isRating(node: Node): boolean {
   return !has('offers') && (has('aggregateRating') || has('review'));
 }
 
-/** Null unless both have the value. */
+/** Whether both nodes have the same value; null unless both have one. */
 function agree(one: Node, other: Node, valueOf: (node: Node) => string | null): boolean | null {
   const [value, another] = [valueOf(one), valueOf(other)];
   return value === null || another === null ? null : value === another;
@@ -63,7 +63,7 @@ function gtinOf(node: Node): string | null {
   return null;
 }
 
-/** In lower case; widgets escape it once more. */
+/** The node's name in lower case; widgets escape it once more. */
 function nameOf(node: Node): string | null {
   const name = textOf(node, 'name');
   return name === null ? null : decodeHTML(name).trim().replace(/\s+/g, ' ').toLowerCase();

@@ -169,7 +169,7 @@ export class HtmlParser implements MarkupParser {
     return next;
   }
 
-  /** Of the innermost element, which has just opened. */
+  /** Ignores what is inside the innermost element, which has just opened. */
   #ignoreContent(): void {
     const outer = this.#handler;
     const { depth } = this.#elements;
@@ -244,7 +244,7 @@ export class HtmlParser implements MarkupParser {
     return text.length;
   }
 
-  /** Only svg and math have CDATA sections; elsewhere they are comments. */
+  /** Reads a CDATA section: only svg and math have them; elsewhere they are comments. */
   #readCdata(text: string, at: number): number {
     const start = at + 1 + CDATA.length;
     const end = text.indexOf(']]>', start);

@@ -40,13 +40,13 @@ export interface ElementEvents {
 }
 
 export class OpenElements {
-  /** Without a doctype, browsers use quirks mode, in which paragraphs may contain tables. */
+  /** The document has a doctype; without one, browsers use quirks mode, in which paragraphs may contain tables. */
   hasDoctype = false;
   /** True while text or any element may start others before it. A field, because each text reads it. */
   isPending = true;
   readonly #events: ElementEvents;
   readonly #stack: Tag[] = [];
-  /** For each element of the stack, the next outer one of the same name; entries beyond the stack are stale. */
+  /** The next outer element of the same name, for each element of the stack; entries beyond the stack are stale. */
   readonly #previous: number[] = [];
   readonly #formatting: Formatting[] = [];
   /** The rules in force, for each element that changes them. */

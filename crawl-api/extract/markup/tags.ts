@@ -31,7 +31,7 @@ export interface Tag {
   readonly isScope: boolean;
   /** An item does not close one that is outside of this element. */
   readonly boundsItems: boolean;
-  /** For an item: names of previous items that it closes. */
+  /** The names of previous items that an item closes. */
   readonly follows: ReadonlySet<string> | null;
   /** One of the standard's formatting elements, such as a and b. */
   readonly isFormatting: boolean;
@@ -121,7 +121,7 @@ const RUBY_PARTS = words('rb rp rt rtc');
 /** Besides those that end a paragraph, and the parts of a table. */
 const BLOCKS = words('body br html legend optgroup option');
 const SMALL = words('small sub sup');
-/** Only elements without text of their own: the text of a noscript is text of the page. */
+/** Elements without text of their own: the text of a noscript is text of the page. */
 const INVISIBLE = words('area base basefont bgsound link meta param script source style template track wbr');
 
 const HOLDS_HTML = 'mi mo mn ms mtext annotation-xml foreignObject desc title';

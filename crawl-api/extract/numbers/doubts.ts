@@ -6,7 +6,7 @@ const LARGE =
 /** These multiply behind a currency (`Rp 169 k`, `Rs 1.5L`); elsewhere they may be a size or a unit. */
 const LARGE_PRICE = /^ ?[kKMBLT](?![\p{L}\d])/u;
 const CENTS = /^ ?[¢￠]|^p(?!\p{L})/u;
-/** In a price; elsewhere they may be carats or degrees. */
+/** Signs of cents in a price; elsewhere they may be carats or degrees. */
 const CENTS_OF_PRICE = /^ ?(?:c|cts?|cents?|коп)(?!\p{L})/iu;
 /** `1'299'5`: pieces of a number that is none. */
 const PIECE_BEFORE = /\d'$/;

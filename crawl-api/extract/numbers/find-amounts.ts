@@ -88,7 +88,7 @@ function amountAt(text: string, digits: string, start: number, { decimal, own, i
   };
 }
 
-/** In `14,73 лв. / 7,53 €` the slash separates two prices. */
+/** True where the slash separates two prices, as in `14,73 лв. / 7,53 €`. */
 function isSecondPrice(rest: string): boolean {
   const next = /^ ?\/ ?(.*)$/u.exec(rest)?.[1] ?? '';
   const number = /^\d[\d.,' ]*/.exec(next);
@@ -121,7 +121,7 @@ function isNegative(text: string, start: number, currencyChars: number): boolean
 const RANGE =
   /^(?:[^\p{L}\d]{0,3}[-–—−~][^\p{L}\d]{0,3}|[^\p{L}\d]{0,3} (?:to|till|bis|à|tot|til|do|до) [^\p{L}\d]{0,3})$/iu;
 
-/** In `10 - 20 €` and `10 bis 20 €` both amounts have that currency. */
+/** Gives both amounts of a range its currency, as in `10 - 20 €` and `10 bis 20 €`. */
 function joinRanges(text: string, amounts: readonly Amount[]): void {
   for (const [i, second] of amounts.entries()) {
     const first = amounts[i - 1];

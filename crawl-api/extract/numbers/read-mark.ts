@@ -20,7 +20,7 @@ interface OpenReading {
 export type Reading = SureReading | OpenReading | { kind: 'none' };
 
 export interface MarkContext {
-  /** Set when the mapping specifies the decimal mark. */
+  /** The decimal mark, when the mapping specifies it. */
   decimal: DecimalMark | null;
   /** Notation of the currency next to it; null without a currency, and for prices by measure. */
   style: AmountStyle | null;

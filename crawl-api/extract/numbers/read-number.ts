@@ -9,16 +9,16 @@ import { type Amount, findAmounts } from './find-amounts.ts';
 import { toPlainText } from './plain-text.ts';
 
 export interface NumberOptions {
-  /** Null: decide by currency and form. */
+  /** The decimal mark; null: decide by currency and form. */
   decimal: DecimalMark | null;
-  /** From an attribute, JSON or JSON-LD: a plain number there has the point as decimal mark. */
+  /** The text is from an attribute, JSON or JSON-LD: a plain number there has the point as decimal mark. */
   isMachine: boolean;
   /** A price: of several numbers the one next to a currency; `currency` for amounts without one. */
   price: { currency: string | null } | null;
 }
 
 export interface NumberReading {
-  /** Null when there is no number. */
+  /** The number; null when there is none. */
   value: number | AmbiguousNumber | null;
   /** The decimal mark that the text proves: evidence for the other values of its column. */
   mark: DecimalMark | null;
@@ -26,7 +26,7 @@ export interface NumberReading {
 
 const NO_NUMBER: NumberReading = { value: null, mark: null };
 
-/** Never throws, for any text. */
+/** Reads the number in a text. Never throws, for any text. */
 export function readNumber(text: string, options: NumberOptions): NumberReading {
   if (
     options.isMachine &&

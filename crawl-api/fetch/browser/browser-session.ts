@@ -35,7 +35,7 @@ export class BrowserSession {
   readonly documents: DocumentGate;
   /** What the page loads from its own site. */
   readonly traffic: SiteTraffic;
-  /** Also the ID of its process group. */
+  /** The ID of the browser's process, and of its process group. */
   readonly pid: number;
   /** Aborts when the page or the browser has crashed or ended. */
   readonly dead: AbortSignal;

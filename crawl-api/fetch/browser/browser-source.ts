@@ -31,7 +31,7 @@ const MEMORY_EACH_PAGES = 10;
 /** Maximum bytes of all replies of one product, beside its own page. */
 const ASSETS_BYTES = 64 * 1024 * 1024;
 const BLANK_MS = 3_000;
-/** Without a pace: if the next page follows within this time, the last one is not cleared first. */
+/** How soon the next page must follow, without a pace, for the last one not to be cleared first. */
 const UNPACED_MS = 100;
 
 export interface BrowserSourceOptions {
@@ -189,7 +189,7 @@ export class BrowserSource implements PageSource {
     }
   }
 
-  /** Null when the browser does not start: no page is to blame. */
+  /** Starts the browser again; null when it does not start: no page is to blame. */
   async #startAgain(tries: number): Promise<BrowserSession | null> {
     try {
       return await this.start();
@@ -230,7 +230,7 @@ export class BrowserSource implements PageSource {
     return failed('network', why);
   }
 
-  /** After a product: nothing of its page may keep running. */
+  /** Clears the browser after a product: nothing of its page may keep running. */
   async #settle(): Promise<void> {
     const session = this.#session;
     if (session === null || this.#closed) return;

@@ -42,7 +42,7 @@ export class DocumentGate {
     this.mainFrame = mainFrame;
   }
 
-  /** From now on a document is requested only if a visit allows it. */
+  /** Installs a gate: from now on a document is requested only if a visit allows it. */
   static async install(cdp: CDPSession): Promise<DocumentGate> {
     const { frameTree } = await cdp.send('Page.getFrameTree');
     const gate = new DocumentGate(frameTree.frame.id);

@@ -11,7 +11,7 @@ export interface Expected {
   required: boolean;
   /** The names of all fields. */
   fields: readonly string[];
-  /** Of the pages seen so far. */
+  /** What the pages seen so far do. */
   habits: PageHabits;
 }
 
@@ -54,7 +54,7 @@ function signOfField(field: Field): Sign[] {
   return chains.flatMap(([first]) => signOf(first, required));
 }
 
-/** Only an element that a selector finds shows that there is a value. */
+/** The signs that a value is there: only an element that a selector finds shows it. */
 function signOf(step: Step | undefined, required: boolean): Sign[] {
   switch (step?.type) {
     case 'css':

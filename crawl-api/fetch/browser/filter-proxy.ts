@@ -27,7 +27,7 @@ const MAX_CONNECTIONS = 64;
 const MAX_HEADER_BYTES = 64 * 1024;
 
 export interface FilterProxy {
-  /** For the browser: `http://127.0.0.1:port`. */
+  /** The address for the browser: `http://127.0.0.1:port`. */
   url: string;
   /** Known to this process only, so that no other program on the machine can use the proxy. */
   username: string;
@@ -148,7 +148,7 @@ function answerRaw(socket: Socket, status: number, text: string): void {
   socket.end(`HTTP/1.1 ${status} Refused\r\n${challenge}content-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
 }
 
-/** As many as a browser itself would open to one host. */
+/** The most connections to one host: as many as a browser itself would open. */
 const MAX_PER_HOST = 6;
 /** Shorter than what web servers use, so that a request does not meet a connection that is being closed. */
 const IDLE_MS = 4_000;

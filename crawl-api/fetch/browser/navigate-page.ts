@@ -29,7 +29,7 @@ export interface VisitOptions {
   turnMs: () => number;
   /** Default 3 s; see page-visit.ts. */
   patienceMs?: number;
-  /** From the request to the first byte, as far as it is known. */
+  /** The time from the request to the first byte, as far as it is known. */
   waitMs: () => number;
 }
 

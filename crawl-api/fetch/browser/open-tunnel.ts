@@ -49,7 +49,10 @@ export function openTunnel({ client, head, host, port, gate, options }: Tunnel):
     client.once('end', () => site.end());
   });
 
-  /** Only handshakes go out while the gate is shut, and the first data after it opens is the page's request. */
+  /**
+   * Passes on what the browser sends. Only handshakes go out while the gate is shut; data after that are the page's
+   * request.
+   */
   const pass = (chunk: Buffer): void => {
     const hasData = sent.scan(chunk);
     if (hasData && !gate.start()) return end();

@@ -5,7 +5,7 @@
 import type { KeyedRow } from '../../../shared/domain/mapping.ts';
 import { MIN_PAGES, PageBaseline } from '../../politeness/page-baseline.ts';
 
-/** After the first pages, one of this many is again watched for all of the time, in case the site has changed. */
+/** One of this many pages after the first is again watched for all of the time, in case the site has changed. */
 const RECHECK_EVERY = 50;
 /** Number of pages whose longest time counts. */
 const RECENT = 50;
@@ -17,7 +17,7 @@ const MARGIN = 2;
 export class PageHabits {
   readonly #baseline = new PageBaseline();
   #pages = 0;
-  /** From the first value to the last change, of the last pages. */
+  /** The times from the first value to the last change, of the last pages. */
   #settledMs: number[] = [];
 
   /** @param changedAfterMs when a value changed last, from the end of the document and the first values on */

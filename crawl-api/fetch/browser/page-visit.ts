@@ -15,7 +15,7 @@ import { failed, type Failure, replyOf } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
 import { withTimeout } from './with-timeout.ts';
 
-/** After this long without a change, the page is taken as it is, though something required is missing. */
+/** A page without a change for this long is taken as it is, though something required is missing. */
 const STILL_MS = 3_000;
 /** A page is read when none of its values has changed, and the site has sent no script or data, for this long. */
 const QUIET_MS = 200;
@@ -229,7 +229,8 @@ class Visit {
   }
 
   /**
-   * Null when the document has just changed. A page that keeps the processor busy does not answer at all.
+   * Reads the page; null when the document has just changed. A page that keeps the processor busy does not answer at
+   * all.
    * @param after the version of the last reading: the HTML is left out unless the page is ready again, or `isLast`
    */
   async #snapshot(
@@ -263,7 +264,10 @@ class Visit {
     }
   }
 
-  /** None where pages are known to show their values at once, if this one's scripts are all in its document. */
+  /**
+   * How long a page must be quiet: 0 where pages show their values at once, if this one's scripts are all in its
+   * document.
+   */
   #quietMs({ habits }: Pick<Expected, 'habits'>): number {
     const { patienceMs = PATIENCE_MS, session } = this.#options;
     return habits.windowMs(patienceMs) === 0 && !session.traffic.hasAny ? 0 : QUIET_MS;

@@ -78,7 +78,7 @@ function listNumbers(folder: string): number[] {
   }
 }
 
-/** Null when the process has just exited. */
+/** A file of /proc; null when the process has just exited. */
 function readText(file: string): string | null {
   try {
     return readFileSync(file, 'utf8');
