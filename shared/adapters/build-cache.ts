@@ -40,7 +40,7 @@ interface Entry {
 }
 
 const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
-/** Null in an installed package, whose folder may belong to another user. */
+/** The cache's folder; null in an installed package, whose folder may belong to another user. */
 const FOLDER = import.meta.url.endsWith('.ts') ? path.join(CHECKOUT, 'node_modules/.cache/crawlfleet') : null;
 
 /** A file system takes its times from a clock that ticks every 10 ms or less. */

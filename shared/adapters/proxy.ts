@@ -8,7 +8,7 @@ export type ProxySettings = Readonly<Record<string, string | undefined>>;
 
 const NAMES = ['https_proxy', 'HTTPS_PROXY', 'no_proxy', 'NO_PROXY'];
 
-/** Undefined where the environment names no proxy for HTTPS. */
+/** The environment's settings of a proxy; undefined where it names none for HTTPS. */
 export function proxyOf(environment: ProxySettings): ProxySettings | undefined {
   if (!environment.https_proxy && !environment.HTTPS_PROXY) return undefined;
   return Object.fromEntries(NAMES.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));

@@ -32,9 +32,9 @@ export interface S3Options extends AwsEndpoint {
   credentials?: S3ClientConfig['credentials'];
   /** HTTPS_PROXY and NO_PROXY; left out: the connections are direct. */
   proxy?: ProxySettings | undefined;
-  /** From connect to the last byte of the reply; the SDK's own retries are extra. */
+  /** The time limit from connect to the last byte of the reply; the SDK's own retries are extra. */
   timeoutMs?: number;
-  /** For pauses between attempts; left out: the system clock. */
+  /** The clock for pauses between attempts; left out: the system clock. */
   clock?: Pick<Clock, 'sleep'>;
   /** Source address of the connections; left out: the system's choice. */
   localAddress?: string;
@@ -47,7 +47,7 @@ const UPLOAD_TIMEOUT_MS = 600_000;
 const IDENTITY_TIMEOUT_MS = 5_000;
 const MAX_IDENTITY_BYTES = 100_000;
 
-/** Before the second and the third attempt. */
+/** The pauses before the second and the third attempt. */
 const UPLOAD_PAUSES_MS = [1_000, 4_000];
 /** SigV4's own limit. https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html */
 const LONGEST_PRESIGN_S = 7 * 24 * 3_600;

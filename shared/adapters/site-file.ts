@@ -14,13 +14,13 @@ import { createTargetDispatcher } from './http/target-dispatcher.ts';
 export interface SiteRequest {
   /** The whole header; its product token selects the rules of robots.txt. */
   userAgent: string;
-  /** In total, including redirects. */
+  /** The time limit in total, including redirects. */
   timeoutMs: number;
   clock: Clock;
-  /** As for the crawl: the private addresses that may be connected to. */
+  /** Private addresses may be connected to, as for the crawl. */
   allowPrivate: boolean;
   productUrl: ProductUrl;
-  /** Never connected to: the caller's own listeners. */
+  /** Addresses that are never connected to: the caller's own listeners. */
   forbidden?: GuardOptions['forbidden'];
   /** Called before a redirect is followed, and waits until it may be; why it must not be, or null. */
   beforeRedirect?: (to: string) => Promise<string | null>;

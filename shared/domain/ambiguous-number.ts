@@ -8,9 +8,9 @@ export const MAX_AMBIGUOUS_CHARS = 80;
 export interface AmbiguousNumber {
   /** The text on the page. */
   text: string;
-  /** With the point as decimal mark. */
+  /** The reading with the point as decimal mark. */
   point: number | null;
-  /** With the comma. */
+  /** The reading with the comma. */
   comma: number | null;
 }
 
@@ -28,7 +28,7 @@ export function readAs(ambiguous: AmbiguousNumber, mark: DecimalMark | null): nu
   return mark === null ? null : mark === '.' ? ambiguous.point : ambiguous.comma;
 }
 
-/** Per decimal mark, how many products have a value in the field's column that shows it unambiguously. */
+/** How many products have a value in the field's column that shows a decimal mark unambiguously, per mark. */
 export type MarkCounts = Record<DecimalMark, number>;
 
 /** What else is known of a run's column. */

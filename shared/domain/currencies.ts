@@ -34,14 +34,14 @@ export function isCurrencyCode(text: string): boolean {
 
 /** What a text reveals about the currency of an amount. */
 export interface Currency {
-  /** Null where several currencies share the symbol. */
+  /** The currency's code; null where several currencies share the symbol. */
   code: string | null;
   style: AmountStyle;
   /** The codes of those that share the symbol; empty where `code` is known. */
   among: readonly string[];
 }
 
-/** Never throws: an unknown code has no style. */
+/** What a code says of the currency. Never throws: an unknown code has no style. */
 export function currencyOf(code: string): Currency {
   return { code, style: STYLE_OF.get(code) ?? 'either', among: [] };
 }

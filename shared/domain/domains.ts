@@ -38,7 +38,7 @@ function hashOf(text: string): number {
 
 /** What the pace at one domain depends on. */
 export interface DomainPace {
-  /** Of all products; the shares of all domains add up to 1. */
+  /** The domain's share of all products; the shares of all domains add up to 1. */
   share: number;
   /** Its Crawl-delay; 0 without one. */
   delayMs: number;

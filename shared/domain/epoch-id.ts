@@ -1,8 +1,8 @@
 /** Identifies one instance within its run: a slot of the plan, and the number of the instance within the slot. */
 export interface EpochId {
-  /** From 0. */
+  /** The slot's number, from 0. */
   slot: number;
-  /** From 1; a replacement gets the next one. */
+  /** The epoch's number, from 1; a replacement gets the next one. */
   epoch: number;
 }
 

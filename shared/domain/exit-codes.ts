@@ -29,8 +29,8 @@ export interface ExitMeaning {
 }
 
 /**
- * In order of precedence: where several causes apply, the first determines the code. docs/exit-codes.md is generated
- * from this.
+ * What each exit code means, in order of precedence: where several causes apply, the first determines the code.
+ * docs/exit-codes.md is generated from this.
  */
 export const EXIT_MEANINGS = {
   usage: {

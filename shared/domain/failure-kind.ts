@@ -19,16 +19,19 @@ export type MissReason = FailureReason | 'gone';
 /** Products without a row, for one reason. `products`: that is their outcome. `waiting`: their first try came to it. */
 export interface MissCount {
   reason: MissReason;
-  /** As `ledgerDetail` describes one of them, perhaps cut; null for products that no instance has tried. */
+  /**
+   * The detail of one of them as `ledgerDetail` describes it, perhaps cut; null for products that no instance has
+   * tried.
+   */
   detail: string | null;
   products: number;
   waiting: number;
-  /** Of one of the products; null where it is not known. */
+  /** The URL of one of the products; null where it is not known. */
   url: string | null;
 }
 
 export interface FailureKind {
-  /** Of the reply; null without one, and for one that says nothing (200). */
+  /** The status of the reply; null without one, and for one that says nothing (200). */
   status: number | null;
   /** The rule that judged the reply; null where the reason says as much. */
   rule: string | null;

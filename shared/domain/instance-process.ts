@@ -14,7 +14,7 @@ export const INSTANCE_ENVIRONMENT: Readonly<Record<string, string>> = {
 };
 
 /**
- * On machines with much memory, V8 otherwise lets short-lived objects grow to 160 MB during a connection storm. Garbage
- * is collected after heavy pages (crawl-api/fetch/page-body.ts).
+ * Flags of the Node of an instance. On machines with much memory, V8 otherwise lets short-lived objects grow to 160 MB
+ * during a connection storm. Garbage is collected after heavy pages (crawl-api/fetch/page-body.ts).
  */
 export const NODE_FLAGS: readonly string[] = ['--max-semi-space-size=4', '--expose-gc'];

@@ -11,23 +11,25 @@ export interface RunLimits {
    * healthy.
    */
   lostMs: number;
-  /** From the accepted launch to the signed hello. */
+  /** The time from the accepted launch to the signed hello. */
   bootMs: number;
-  /** From the sealed, empty shard to the manifest. */
+  /** The time from the sealed, empty shard to the manifest. */
   uploadMs: number;
-  /** From the terminate call until EC2 shows `terminated`; afterwards the call is repeated and an alarm raised. */
+  /**
+   * The time from the terminate call until EC2 shows `terminated`; afterwards the call is repeated and an alarm raised.
+   */
   terminateMs: number;
   /** How long an instance collects results before it writes a part. */
   partMs: number;
   /** How long a pool (a type in a subnet) without capacity is not tried; doubled up to twice while it stays dry. */
   dryPoolMs: number;
-  /** From a quota refusal to the one launch that tries again, unless an instance ends earlier. */
+  /** The time from a quota refusal to the one launch that tries again, unless an instance ends earlier. */
   quotaPauseMs: number;
-  /** From the hello to the first healthy check, while others are healthy. */
+  /** The time from the hello to the first healthy check, while others are healthy. */
   healthyMs: number;
 }
 
-/** From here on the clocks of two machines count as different: boots, leases and signatures suffer. */
+/** The difference from which the clocks of two machines count as different: boots, leases and signatures suffer. */
 export const WRONG_CLOCK_MS = 60_000;
 
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));

@@ -44,7 +44,7 @@ export type SelectStep =
 /** Steps that transform values. */
 export type Processor =
   | { type: 'trim' | 'lower' | 'upper' | 'boolean' }
-  /** Without `decimal`, currency and format decide the decimal mark, and otherwise the whole column. */
+  /** A number; without `decimal`, currency and format decide the decimal mark, and otherwise the whole column. */
   | { type: 'number' | 'integer'; decimal?: DecimalMark }
   /** The amount of a price; `currency` applies to amounts that show none. */
   | { type: 'price'; decimal?: DecimalMark; currency?: string }
@@ -62,7 +62,7 @@ export type Processor =
   | { type: 'first' }
   /** Keep every value as a JSON array. */
   | { type: 'all' }
-  /** Used when no value is left. */
+  /** The value that is used when none is left. */
   | { type: 'default'; value: string | number | boolean }
   /** The absolute form of a link, resolved against the page's URL and its <base>. */
   | { type: 'url' };
@@ -95,13 +95,13 @@ export interface Assertion {
 export interface Field {
   /** Column name: a letter, then letters, digits and underscores; at most 64 characters. */
   name: string;
-  /** At least one; the first one selects. */
+  /** The chain of the first source: at least one step; the first one selects. */
   steps: Step[];
   /** The chains of further sources, in order, all of the same type; only the last one may have a default. */
   fallbacks?: Step[][];
   /** Name of an earlier field: this one is read from the source that gave the other's value, as a currency is. */
   sourceOf?: string;
-  /** Without a value the product becomes failed(parse); with `rows`, the row is dropped. */
+  /** True where a product without a value becomes failed(parse); with `rows`, the row is dropped. */
   required: boolean;
   /** Judged on the main server. */
   assert?: Assertion;
@@ -177,7 +177,7 @@ export type ChainValue = Scalar | AmbiguousNumber;
 /** A page's value for a field; null where there is none. */
 export type FieldValue = ChainValue | null | ChainValue[];
 export type Row = Record<string, FieldValue>;
-/** By field: the decimal mark that the text of its number shows unambiguously. */
+/** The decimal mark that the text of a number shows unambiguously, by field. */
 export type ShownMarks = Record<string, DecimalMark>;
 
 /** One row of the result table; `key` is null unless the mapping has `rows`. */

@@ -22,20 +22,21 @@ export interface Holder {
   hasIncident: boolean;
   /** Products held, whatever their outcome. */
   held: number;
-  /** Of those: without an outcome. */
+  /** How many of those have no outcome. */
   open: number;
-  /** By order of the main server; null: the share in the offer. */
+  /** The most products by order of the main server; null: the share in the offer. */
   maxProducts: number | null;
-  /** Until the deadline. */
+  /** The time until the deadline. */
   leftMs: number;
   productUrl: ProductUrl;
   robots: RobotsPolicy | null;
-  /** As ordered, whatever the Crawl-delay of a domain. */
+  /** The interval as ordered, whatever the Crawl-delay of a domain. */
   intervalMs: number;
 }
 
 /**
- * Null for a chunk that fits: within the share, and within the time until the deadline at the pace.
+ * Why an instance refuses a chunk; null for one that fits: within the share, and within the time until the deadline at
+ * the pace.
  *
  * @param size products in the chunk
  * @param share maximum products per slot, as the offer says

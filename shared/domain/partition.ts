@@ -18,6 +18,6 @@ const OTHERS: readonly [prefix: string, Partition][] = [
   ['eusc-', { ...COMMERCIAL, name: 'aws-eusc', dnsSuffix: 'amazonaws.eu' }],
 ];
 
-/** By the name of a region, such as `cn-north-1`. */
+/** The partition of a region by its name, such as `cn-north-1`. */
 export const partitionOf = (region: string): Partition =>
   OTHERS.find(([prefix]) => region.startsWith(prefix))?.[1] ?? COMMERCIAL;

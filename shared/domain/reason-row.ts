@@ -13,7 +13,7 @@ export interface ReasonRow {
   waiting: number;
   /** Both, of the products that were tried or have an outcome; from 0 to 1. */
   share: number;
-  /** Of one of the products. */
+  /** The URL of one of the products. */
   url: string | null;
   /** What the pages have in common, as a clause; null where reason and sign say it. */
   evidence: string | null;

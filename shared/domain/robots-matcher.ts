@@ -81,7 +81,7 @@ function normalise(text: string): string {
 
 export interface RobotsRule {
   allow: boolean;
-  /** As written: `*` matches any text, a final `$` the end of the path. */
+  /** The pattern as written: `*` matches any text, a final `$` the end of the path. */
   pattern: string;
 }
 
@@ -99,7 +99,7 @@ export interface RobotsPolicy {
   /** One line for users: where the policy comes from. */
   source: string;
   /**
-   * Of a shop with several domains, the policy of each in the order of `site.product_url`. The rules of the whole are
+   * The policy of each domain of a shop with several, in the order of `site.product_url`. The rules of the whole are
    * empty then; its access is `none`, and its Crawl-delay not null, if that holds at every domain.
    */
   domains?: readonly RobotsPolicy[];

@@ -4,7 +4,7 @@ import { formatDuration } from './quantity.ts';
 export interface Standing {
   /** When its rows are or will be published, ISO 8601. */
   end: string;
-  /** From the deadline to that moment, in milliseconds: positive is late, negative is to spare. */
+  /** The time from the deadline to that moment, in milliseconds: positive is late, negative is to spare. */
   lateMs: number;
   /** Products that a run which is over has left at its deadline. */
   uncrawled: number;

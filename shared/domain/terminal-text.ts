@@ -1,6 +1,6 @@
 /** Makes text from outside safe to print: it may hold terminal control sequences. */
 
-/** As JSON, with every control and invisible formatting character escaped. */
+/** The value as JSON, with every control and invisible formatting character escaped. */
 export function quote(value: unknown, maxChars = 120): string {
   const text = JSON.stringify(value) ?? 'null';
   const shown =
@@ -23,7 +23,7 @@ export function oneLine(text: string): string {
   return text.replaceAll(UNPRINTABLE, (one) => one.replaceAll(/[^]/g, escapeUnit));
 }
 
-/** As in JSON, so a document stays one with the same values. */
+/** A code unit escaped as in JSON, so a document stays one with the same values. */
 const escapeUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /**

@@ -15,7 +15,7 @@ export interface Evidence {
   /** Name of the rule that matched, such as `status-403` or `script-shell`; the list is in docs/bans.md. */
   rule: string;
   url: string;
-  /** Null when there was no reply. */
+  /** The status of the reply; null when there was none. */
   status: number | null;
   /** Lower-case names; cookies left out. */
   headers: Record<string, string>;
@@ -25,7 +25,7 @@ export interface Evidence {
   cookie?: string;
 }
 
-/** For messages: the rule, and the cookie that may be the cause. */
+/** The rule, and the cookie that may be the cause, for messages. */
 export function describeRule({ rule, cookie }: Pick<Evidence, 'rule' | 'cookie'>): string {
   return cookie === undefined ? rule : `${rule}, the site sets the cookie ${cookie}`;
 }

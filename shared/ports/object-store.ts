@@ -18,7 +18,7 @@ export interface ObjectInfo {
 /** Data that is too large for memory. */
 export interface ObjectSource {
   sizeBytes: number;
-  /** Of the bytes, in hex; the store compares it. */
+  /** The SHA-256 of the bytes, in hex; the store compares it. */
   sha256: string;
   /** Opens a stream from the first byte; may be called repeatedly. */
   open(): AsyncIterable<Uint8Array>;

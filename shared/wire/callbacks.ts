@@ -78,13 +78,13 @@ export const progressSchema = z.strictObject({
   okAgoMs: z.number().nonnegative().nullable(),
   /** Finished requests of this process, whatever their result; starts at 0 with each process. */
   tried: count.default(0),
-  /** Of those: a server error (5xx), a timeout or no connection. */
+  /** How many of those got a server error (5xx), a timeout or no connection. */
   unavailable: count.default(0),
   /** Pages of this process that were judged right, gone or unchanged, including canary pages and held ones. */
   served: count.default(0),
   /** How long a domain still wants no request from this address (Retry-After); 0 when requests are allowed. */
   restMs: z.number().nonnegative().default(0),
-  /** Of `tried`, by the status of the reply, or by why there was none (`timeout`, `network` …). */
+  /** How many of `tried` got which status, or why there was no reply (`timeout`, `network` …). */
   replies: z.record(z.string().max(20), count).default({}),
   /** Its products without a row, by kind; those that wait have no outcome yet. Omitted where there are none. */
   misses: z
@@ -190,13 +190,12 @@ export const ordersSchema = z.strictObject({
   drain: z.boolean(),
   /** Another instance has this slot: write nothing more, power off. */
   fenced: z.boolean(),
-  /** Of the parts in this heartbeat, those with seq <= this are in the ledger; -1 for none. */
+  /** The parts in this heartbeat with seq <= this are in the ledger; -1 for none. */
   partsAck: z.int().min(-1),
   intervalMs: z.number().positive(),
   deadline: z.iso.datetime(),
   /**
-   * For an instance that has stored no product: one that another instance has stored, as its canary page. null:
-   * unchanged.
+   * The canary page of an instance that has stored no product: one that another instance has stored. null: unchanged.
    */
   canaryPage: z.string().max(2_000).nullable().default(null),
   /**

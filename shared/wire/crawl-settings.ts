@@ -10,20 +10,20 @@ import { mappingSchema } from './mapping-schema.ts';
 import { sha256Hex } from './signature.ts';
 import { siteSettingsSchema } from './site-settings.ts';
 
-/** In a discovery: prefixes of paths that no redirect may lead to, as `shortestPrefixes` gives them. */
+/** Prefixes of paths that no redirect of a discovery may lead to, as `shortestPrefixes` gives them. */
 const denySchema = z.array(z.string()).readonly().exactOptional();
 
 const crawlSettingsSchema = z.strictObject({
   version: z.literal(2),
   site: siteSettingsSchema,
   mapping: mappingSchema,
-  /** In a discovery, links are reported and not followed. */
+  /** Links are reported and not followed, in a discovery. */
   links: z.literal('report').exactOptional(),
   deny: denySchema,
 });
 export type CrawlSettings = z.infer<typeof crawlSettingsSchema>;
 
-/** Of earlier versions, which had the rest in their user data. */
+/** The object of earlier versions, which had the rest in their user data. */
 const denyListSchema = z.strictObject({ version: z.literal(1), deny: denySchema });
 
 /** Maximum size of the object. */
@@ -55,7 +55,7 @@ export function packCrawlSettings(settings: CrawlSettings): { bytes: Buffer; sha
   return { bytes, sha256: sha256Hex(bytes) };
 }
 
-/** Null when the bytes are not those of the hash. Throws when they are, and are no settings. */
+/** Reads the object. Null when the bytes are not those of the hash; throws when they are, and are no settings. */
 export function unpackCrawlSettings(
   bytes: Uint8Array,
   sha256: string,

@@ -24,7 +24,9 @@ const [OPEN, CLOSE, CASE] = [0x5b, 0x5d, 0x20];
 /** How many values this JSON has, roughly. Throws an Error of one sentence when it nests or lists too much. */
 export function countValues(json: Uint8Array, maxValues = MAX_VALUES): number {
   let [depth, values, keyAt, keyEnd] = [0, 1, 0, 0];
-  /** By the shape that it extends and its last key; and the shape of each object that is open. */
+  /**
+   * The shapes of objects, by the shape that each extends and its last key; and the shape of each object that is open.
+   */
   const shapes = json.length < FEW_SHAPES_BYTES ? null : new Map<string, number>();
   const open = [0];
   for (let i = 0; i < json.length; i++) {

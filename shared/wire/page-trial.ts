@@ -61,11 +61,11 @@ export const trialAnswerSchema = z.discriminatedUnion('outcome', [
     /** The first required field without a value, `rows` or `mapping`; null when the product would be stored. */
     missing: z.string().nullable(),
     links: z.array(z.string()),
-    /** Where it was asked for. */
+    /** The survey of the page, where it was asked for. */
     survey: surveySchema.exactOptional(),
-    /** By `json_ld` or `microdata`, where one of a field gave nothing: the paths that have a value on this page. */
+    /** The paths that have a value on this page, by `json_ld` or `microdata`, where one of a field gave nothing. */
     paths: z.array(z.strictObject({ source: z.string(), paths: z.array(z.string()) })),
-    /** By field; with rows those of the first record. */
+    /** How each field got its value; with rows those of the first record. */
     trace: z.array(
       z.strictObject({
         field: z.string(),

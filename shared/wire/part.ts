@@ -104,9 +104,9 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     rows: foreignList(keyedRowSchema),
     /** Where the request for its page ended, if elsewhere than at `url`. */
     finalUrl: z.string().max(MAX_LINK_CHARS).exactOptional(),
-    /** In a discovery: the page's links as absolute URLs. */
+    /** The page's links as absolute URLs, in a discovery. */
     links: foreignList(z.string().max(MAX_LINK_CHARS)).check(z.maxLength(MAX_LINKS)).exactOptional(),
-    /** With `site.conditional`: the page's validators, if one page alone gave the rows. */
+    /** The page's validators, with `site.conditional`, if one page alone gave the rows. */
     page: pageStampSchema.exactOptional(),
     /** The site answered 304 to these: `rows` is empty, and the stored rows are still right. */
     unchanged: validatorsSchema.exactOptional(),

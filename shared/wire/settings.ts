@@ -65,7 +65,7 @@ const wholeSchema = userDataSchema.extend({
   }),
   mapping: mappingSchema,
 });
-/** Of this version, or of an earlier one. */
+/** User data of this version, or of an earlier one. */
 export type AnyUserData = UserData | z.infer<typeof wholeSchema>;
 
 /** Everything that an instance is configured with. */

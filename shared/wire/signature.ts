@@ -22,7 +22,7 @@ export const HEADER = {
   epoch: 'x-crawlfleet-epoch',
   counter: 'x-crawlfleet-counter',
   signature: 'x-crawlfleet-signature',
-  /** On every reply of an instance: shows that a crawl API answered, not some gateway on the way. */
+  /** The header on every reply of an instance: it shows that a crawl API answered, not some gateway on the way. */
   instance: 'x-crawlfleet-instance',
 } as const;
 

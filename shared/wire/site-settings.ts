@@ -16,15 +16,15 @@ const productUrlSchema: z.ZodType<ProductUrl> = z.union([
 export const siteSettingsSchema = z.strictObject({
   productUrl: productUrlSchema,
   intervalMs: z.number().positive(),
-  /** Of the whole fleet; null for no limit. */
+  /** The rate ceiling of the whole fleet; null for no limit. */
   maxRatePerSecond: z.number().positive().nullable(),
   userAgent: z.string().min(1),
-  /** From the first attempt to connect to the last byte of a page. */
+  /** The time limit from the first attempt to connect to the last byte of a page. */
   timeoutMs: z.number().positive(),
   /** Decoded. */
   maxPageBytes: z.number().positive(),
   allowPrivate: z.boolean(),
-  /** Omitted: cookies are kept. */
+  /** False: no cookies are kept. Omitted: they are. */
   keepCookies: z.literal(false).exactOptional(),
   render: z.enum(['http', 'browser', 'auto']),
   robots: z.enum(['respect', 'ignore']),

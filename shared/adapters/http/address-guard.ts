@@ -12,7 +12,7 @@ export interface GuardOptions {
   productUrl: ProductUrl;
   /** Host names may resolve to private addresses. */
   allowPrivate: boolean;
-  /** Never allowed: this instance's own listeners and its metadata service. */
+  /** Addresses that are never allowed: this instance's own listeners and its metadata service. */
   forbidden: readonly { address: string; port: number }[];
 }
 

@@ -32,7 +32,7 @@ const DISCONNECTED = 'the sender disconnected';
 export class BodyBudget {
   readonly #totalBytes: number;
   #heldBytes = 0;
-  /** By remote address, oldest first. */
+  /** The readings under way by remote address, oldest first. */
   readonly #underWay = new Map<string, Set<Reading>>();
 
   /** @param totalBytes at least the largest body that is to be read */

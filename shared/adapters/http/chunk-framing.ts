@@ -5,7 +5,7 @@
 
 /** Longest line; browsers have the same limit. */
 const MAX_LINE_BYTES = 16_384;
-/** As for the head of the reply. */
+/** The longest trailer, as for the head of the reply. */
 const MAX_TRAILER_BYTES = 262_144;
 const LF = 0x0a;
 const CR = 0x0d;
@@ -17,7 +17,7 @@ export class ChunkFraming {
   #state: 'size' | 'data' | 'data-end' | 'trailers' | 'raw' = 'size';
   /** The beginning of a line that has not ended. */
   #line = NOTHING;
-  /** Of the data of the current chunk. */
+  /** The bytes of the current chunk's data that are still to come. */
   #leftBytes = 0;
   #trailerBytes = 0;
 

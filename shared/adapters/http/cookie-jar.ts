@@ -14,7 +14,7 @@ const MAX_COOKIE_BYTES = 4_096;
 export interface BrowserCookie {
   name: string;
   value: string;
-  /** With a leading dot if it is for sub-domains, too. */
+  /** The host that it is for, with a leading dot if it is for sub-domains, too. */
   domain: string;
   path: string;
   /** Seconds since 1970; -1 for one that ends with the browser. */
@@ -102,7 +102,7 @@ export class CookieJar {
     this.#isEmpty = contents.length === 0;
   }
 
-  /** From now on the jar is like a new one. */
+  /** Empties the jar: from now on it is like a new one. */
   clear(): void {
     this.restore([]);
     this.#tried.clear();
@@ -182,7 +182,7 @@ export function cookiesInBrowser(
 const isSame = (a: BrowserCookie, b: BrowserCookie): boolean =>
   a.name === b.name && a.value === b.value && a.domain === b.domain && a.path === b.path;
 
-/** Also reads a cookie without a name, as browsers do. */
+/** Reads a cookie, also one without a name, as browsers do. */
 const parse = (line: string): Cookie | undefined => Cookie.parse(line, { loose: true });
 
 const SPECIAL = { allowSpecialUseDomain: true, ignoreError: true };
@@ -191,7 +191,10 @@ const LATEST_MS = 8.64e15;
 /** What may stand in a header. */
 const IS_SENDABLE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Null for an invalid URL. The library decodes the path, and browsers do not: `%` stands for itself afterwards. */
+/**
+ * The URL in which cookies are looked up; null for an invalid one. The library decodes the path, and browsers do not:
+ * `%` stands for itself afterwards.
+ */
 function placeOf(url: string): URL | null {
   const place = URL.parse(url);
   if (place?.pathname.includes('%')) place.pathname = place.pathname.replaceAll('%', '%25');

@@ -23,8 +23,8 @@ export const familyError = (family: number): Error =>
   new Error(`the site has only IPv${family === 4 ? 6 : 4} addresses, and the crawl uses IPv${family}`);
 
 /**
- * For the `lookup` option of a socket: drops refused addresses, and fails with an AddressRefusedError when none is
- * left.
+ * Creates the `lookup` option of a socket: it drops refused addresses, and fails with an AddressRefusedError when none
+ * is left.
  * @param family 4 or 6, because a socket bound to an address can reach only its own family; 0 for both
  */
 export function createGuardedLookup(lookup: Lookup, guard: AddressGuard, family: number): GuardedLookup {

@@ -5,7 +5,7 @@ import type { Format } from './decoder-layer.ts';
 /** Each costs some memory; the largest files in use have hundreds. */
 const MAX_MEMBERS = 10_000;
 const TRAILER_BYTES = 8;
-/** With the name and the comment in it. */
+/** The longest header, with the name and the comment in it. */
 const MAX_HEADER_BYTES = 65_536;
 
 /** Some servers flush the last of their data, but do not end it: an empty last block does. */

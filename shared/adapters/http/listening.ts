@@ -13,7 +13,7 @@ export function listen(server: Server, options: ListenOptions): Promise<void> {
   });
 }
 
-/** Also closes open connections. */
+/** Closes a server and its open connections. */
 export function closeServer(server: Server | HttpServer): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());

@@ -55,7 +55,7 @@ export function describeNetworkError(error: unknown): string {
 
 interface Details {
   code?: string;
-  /** Of an error of TLS: its text without codes. */
+  /** The text of an error of TLS, without codes. */
   reason?: string;
   address?: string;
 }

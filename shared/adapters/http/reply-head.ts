@@ -4,7 +4,7 @@
  * count once, and chunks win over a Content-Length (docs/decisions/0012-fetching.md).
  */
 
-/** Of one head; browsers have the same limit. */
+/** The largest head; browsers have the same limit. */
 export const MAX_HEAD_BYTES = 262_144;
 
 /** The reply is no HTTP, or a browser refuses it, too. The message is a sentence for the user. */
@@ -14,7 +14,7 @@ export class ReplyFault extends Error {
 
 /** What the parser gets for a head, in latin1. */
 export interface ReadHead {
-  /** Null: the head as it came. */
+  /** What the parser gets; null: the head as it came. */
   text: string | null;
   /** 1xx: another head follows. */
   isInformational: boolean;
@@ -34,7 +34,7 @@ export function readHead(text: string): ReadHead {
   return readPlain(text) ?? repair(text);
 }
 
-/** Null for a head that may have to be rewritten. */
+/** Reads a head that is passed on as it came; null for one that may have to be rewritten. */
 export function readPlain(text: string): ReadHead | null {
   if (!PLAIN.test(text)) return null;
   let hasLength = false;
@@ -145,7 +145,7 @@ const splitList = (value: string): string[] => value.split(',').map(trim);
 
 const trim = (text: string): string => trimEnd(text.replace(/^[\t ]+/, ''));
 
-/** Not by a pattern: `[\t ]+$` takes quadratic time for blanks in the middle. */
+/** The text without blanks at its end. Not by a pattern: `[\t ]+$` takes quadratic time for blanks in the middle. */
 function trimEnd(text: string): string {
   let end = text.length;
   while (end > 0 && (text[end - 1] === ' ' || text[end - 1] === '\t')) end--;

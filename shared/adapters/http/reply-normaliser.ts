@@ -27,7 +27,7 @@ export function normaliseReplies(socket: Socket): void {
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
   const destroy = socket.destroy.bind(socket);
   const replies = new ReplyNormaliser();
-  /** At the front of the socket's buffer: read by the parser, and put back while it pauses. */
+  /** The bytes at the front of the socket's buffer that the parser has read, and puts back while it pauses. */
   let putBackBytes = 0;
   let requests = 0;
   let isSilent = true;

@@ -67,7 +67,10 @@ function isGregorianYear(year: number): boolean {
 
 const FIRST_BUDDHIST_YEAR = 2400;
 
-/** Of a locale with another calendar: a Buddhist year is converted, and two digits of a year may belong to either. */
+/**
+ * The Gregorian date of one read in a locale with another calendar: a Buddhist year is converted, and two digits of a
+ * year may belong to either.
+ */
 function toGregorian(date: DateTime, { format, locale }: DateReading): DateTime {
   if (format === null || locale === null || !date.isValid) return date;
   const calendar = calendarOf(locale);
