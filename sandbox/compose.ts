@@ -27,7 +27,7 @@ export interface SandboxOptions {
   dataDir: string;
   region: string;
   allowedBundles: ReadonlySet<string>;
-  /** Null: its instances are launched here. */
+  /** The run whose instances are booted here; null: its instances are launched here. */
   standInFor: StandInFor | null;
   controlToken: string;
   /** Environment of every instance: the search path, and what its image would provide. */

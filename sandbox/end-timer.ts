@@ -12,7 +12,7 @@ export class EndTimer {
     this.#onEnd = onEnd;
   }
 
-  /** Null for never. */
+  /** The time of the end; null for never. */
   get atMs(): number | null {
     return this.#atMs;
   }

@@ -7,7 +7,7 @@ import { z } from 'zod';
 const count = z.int().min(1).max(1_000_000);
 /** An action of any service (`RunInstances`, `RegisterTargets`, `PutObject`), or `*` for all. */
 const action = z.string().min(1).max(100);
-/** Only calls whose path contains this text: for S3, where the path is bucket and key. */
+/** A text that the path of a call must contain: for S3, where the path is bucket and key. */
 const path = z.string().min(1).max(1_000).exactOptional();
 
 export const faultRuleSchema = z.discriminatedUnion('what', [
@@ -48,7 +48,7 @@ export const faultRuleSchema = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('lost-bucket'), count }),
   /** The next instances run, but nothing starts on them. */
   z.strictObject({ what: z.literal('silent-boot'), count }),
-  /** On the next instances the program exits with 1 each time it is started. */
+  /** The program of the next instances exits with 1 each time it is started. */
   z.strictObject({ what: z.literal('dead-boot'), count }),
   /** A launch of a type outside the free plan is refused. */
   z.strictObject({ what: z.literal('free-plan'), count }),

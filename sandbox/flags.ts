@@ -8,10 +8,10 @@ export interface SandboxFlags {
   dataDir: string;
   region: string;
   allowedBundles: Set<string>;
-  /** Null: generate one. */
+  /** The token for control calls; null: generate one. */
   controlToken: string | null;
   endsAtMs: number | null;
-  /** Null: EC2 is the sandbox's own. */
+  /** The run whose instances are booted here; null: EC2 is the sandbox's own. */
   standInFor: StandInFor | null;
 }
 

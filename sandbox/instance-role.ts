@@ -31,7 +31,7 @@ export const identityOf = (instanceId: string | null) =>
     ? { Arn: `arn:aws:iam::${ACCOUNT_ID}:root`, UserId: ACCOUNT_ID, Account: ACCOUNT_ID }
     : { Arn: sessionArn(instanceId), UserId: userIdOf(instanceId), Account: ACCOUNT_ID };
 
-/** As the policy is now, and as it was in versions before it bound an instance to its own folder. */
+/** The policies of an instance's role: as it is now, and as it was before it bound an instance to its own folder. */
 export const INSTANCE_ROLES = ['own-folder', 'all-runs'] as const;
 export type InstanceRole = (typeof INSTANCE_ROLES)[number];
 

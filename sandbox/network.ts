@@ -74,7 +74,7 @@ export class AddressPool {
     return this.#size - this.#taken.size;
   }
 
-  /** Null when every address is in use. */
+  /** Takes a free address; null when every address is in use. */
   take(): string | null {
     if (this.free === 0) return null;
     while (this.#taken.has(this.#next)) this.#next = (this.#next + 1) % this.#size;

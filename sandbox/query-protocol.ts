@@ -20,7 +20,7 @@ export class Params {
     this.#prefix = prefix;
   }
 
-  /** Undefined when the parameter was not sent. */
+  /** The parameter's text; undefined when it was not sent. */
   text(name: string): string | undefined {
     return this.#values.get(this.#prefix + name);
   }

@@ -41,7 +41,7 @@ export class Region {
   readonly catalogue: Catalogue;
   readonly fleet: Fleet;
   readonly actions: Record<QueryService, ReadonlyMap<string, QueryAction>>;
-  /** By the value of X-Amz-Target. */
+  /** The actions of the JSON protocol, by the value of X-Amz-Target. */
   readonly jsonActions: ReadonlyMap<string, JsonAction>;
   /** EC2's; ELBv2 has none here. */
   readonly limits: RequestLimits;
@@ -157,7 +157,7 @@ export class Regions {
     await Promise.all(this.#open.map((region) => region.close()));
   }
 
-  /** Once nothing of them runs any more. */
+  /** Gives up the addresses of all regions, once nothing of them runs any more. */
   async release(): Promise<void> {
     await Promise.all(this.#open.map(({ network }) => network.release()));
   }

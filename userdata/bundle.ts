@@ -7,7 +7,7 @@ import { buildProgram } from './program.ts';
 
 /** The same inputs give the same bytes. Holds only the program in memory: the runtime stays in its file. */
 export interface Bundle {
-  /** Of the bytes, in hex: the object's name, and the hash that the instance checks. */
+  /** The SHA-256 of the bytes, in hex: the object's name, and the hash that the instance checks. */
   sha256: string;
   sizeBytes: number;
   /** Its unpacked contents. */
@@ -19,7 +19,7 @@ export interface Bundle {
 export interface BundleOptions {
   /** Includes the browser driver, several times the size of the rest; not the browser. Default false. */
   browser?: boolean;
-  /** Null or left out where the machine has its own Node. */
+  /** The Node that goes into the bundle; null or left out where the machine has its own. */
   runtime?: PackedRuntime | null;
 }
 

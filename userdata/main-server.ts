@@ -73,7 +73,8 @@ say 'the schedule is running'
 }
 
 /**
- * Before each start of the schedule: what may have changed since the last one goes into the unit's file of settings.
+ * The script before each start of the schedule: it writes what may have changed since the last one into the unit's file
+ * of settings.
  */
 function startScript({ region, callbackPort, secret }: MainServerSettings): string {
   const readSecret = `secret=$(aws secretsmanager get-secret-value --region ${region} --secret-id '${secret}' --query SecretString --output text)

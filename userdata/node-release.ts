@@ -10,9 +10,9 @@ export const NODE_VERSION = '24.21.0';
 export interface NodeRelease {
   /** The npm package name. */
   packageName: string;
-  /** Of the package as served by the registry, as in package-lock.json. */
+  /** The hash of the package as served by the registry, as in package-lock.json. */
   integrity: string;
-  /** Of `bin/node` in the package. */
+  /** The hash and size of `bin/node` in the package. */
   binary: { sha256: string; sizeBytes: number };
 }
 

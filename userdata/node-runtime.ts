@@ -21,7 +21,7 @@ export interface PackedRuntime {
   version: string;
   file: string;
   sizeBytes: number;
-  /** Of the binary itself. */
+  /** The size of the binary itself. */
   binaryBytes: number;
 }
 
@@ -41,8 +41,8 @@ export interface RuntimeSources {
 }
 
 /**
- * From the cache, else from this machine, else from npm. Throws `runtime-unavailable` when it is not available, and
- * `platform` when the cache folder cannot be written, as on a full disk.
+ * Packs a Node from the cache, else from this machine, else from npm. Throws `runtime-unavailable` when it is not
+ * available, and `platform` when the cache folder cannot be written, as on a full disk.
  */
 export async function packRuntime(platform: RuntimePlatform, sources: RuntimeSources): Promise<PackedRuntime> {
   try {
@@ -157,7 +157,7 @@ async function makeMember(
   }
 }
 
-/** Null when it is not the pinned binary. */
+/** Compresses the binary into the cache and gives the file; null when it is not the pinned binary. */
 async function compress(
   binary: Readable,
   name: string,

@@ -15,7 +15,7 @@ const ASK_TIMEOUT_MS = 20_000;
 export interface PackageRequest {
   name: string;
   version: string;
-  /** As in lock files: `sha512-<base64>`. */
+  /** The package's hash as in lock files: `sha512-<base64>`. */
   integrity: string;
   /** An empty folder. */
   folder: string;

@@ -11,7 +11,7 @@ import { type Built, cachedBuild, inputsOf } from '../shared/adapters/build-cach
 
 export interface Program {
   bytes: Uint8Array;
-  /** Of the bytes, in hex. */
+  /** The SHA-256 of the bytes, in hex. */
   sha256: string;
 }
 

@@ -46,7 +46,7 @@ export function describeVpcs(params: Params, { catalogue, tags }: Ec2Context): X
   return { vpcSet: { item: applyFilters(rendered, params, VPC_FILTERS, (vpc) => tags.of(vpc.vpcId)) } };
 }
 
-/** As in an account's default VPC. */
+/** The attributes of the VPC, as in an account's default one. */
 const VPC_ATTRIBUTES: Record<string, boolean> = {
   enableDnsSupport: true,
   enableDnsHostnames: true,

@@ -23,7 +23,7 @@ export interface Image {
   ownerAlias: string | null;
   architecture: 'x86_64' | 'arm64';
   createdAt: string;
-  /** For an image made by the account. */
+  /** The snapshot of an image made by the account. */
   own?: { snapshotId: string; availableAtMs: number };
 }
 

@@ -27,11 +27,11 @@ export interface Ec2Context {
   /** Snapshots whose image is gone. */
   snapshots: Set<string>;
   addresses: ReadonlyMap<string, AddressPool>;
-  /** Of another region. */
+  /** The images of another region. */
   imagesOf: (region: string) => readonly Image[];
 }
 
-/** Null when it does not exist, or is not visible yet: then calls answer NotFound for it. */
+/** An instance; null when it does not exist, or is not visible yet: then calls answer NotFound for it. */
 export function findKnown(id: string, { fleet, clock, conditions }: Ec2Context): Instance | null {
   const instance = fleet.find(id);
   return instance && clock.now() >= instance.launchedAtMs + conditions.now.unknownMs ? instance : null;

@@ -30,7 +30,7 @@ export interface LaunchSpec {
   metadata: { httpTokens: 'required' | 'optional'; hopLimit: number };
   keyName: string | null;
   clientToken: string | null;
-  /** From the launch; ModifyInstanceAttribute changes the instance's own value. */
+  /** The attribute as launched; ModifyInstanceAttribute changes the instance's own value. */
   terminationProtection: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface Instance extends LaunchSpec {
   readonly outsideAddress: string;
   readonly launchedAtMs: number;
   state: InstanceState;
-  /** Null until it runs for the first time. */
+  /** The machine; null until the instance runs for the first time. */
   machine: Machine | null;
   /** EC2's reason for the state; empty when no request caused it. */
   reason: string;

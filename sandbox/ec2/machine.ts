@@ -5,7 +5,7 @@ export interface MachineSpec {
   address: string;
   /** The same address, or null when the launch requested no public one. */
   publicAddress: string | null;
-  /** As sent, decoded; empty for none. */
+  /** The user data as sent, decoded; empty for none. */
   userData: string;
   zone: string;
   region: string;
@@ -19,7 +19,7 @@ export interface MachineSpec {
 
 /** A shell script at work on a machine. */
 export interface ShellRun {
-  /** Never rejects. */
+  /** Resolves when the script has ended. Never rejects. */
   done: Promise<ShellEnd>;
   /** Kills it and all that it has started; without effect once it has ended. */
   cancel(): void;
@@ -39,7 +39,7 @@ export const MACHINE_EVENTS = ['freeze', 'thaw', 'kill', 'crash'] as const;
 export type MachineEvent = (typeof MACHINE_EVENTS)[number];
 
 export interface Machine {
-  /** Of the program started by the user data; null while it is not running. */
+  /** The process of the program started by the user data; null while it is not running. */
   readonly pid: number | null;
   /** Stays after the machine, for debugging. */
   readonly folder: string;
@@ -47,7 +47,7 @@ export interface Machine {
   powerOn(): void;
   /** Ends all its processes; resolves when none is left. Idempotent. */
   powerOff(): Promise<void>;
-  /** At most the last 64 KB. */
+  /** The last 64 KB of the console at most. */
   consoleOutput(): Buffer;
   /**
    * `freeze` and `thaw` pause and continue its program; `kill` kills it, and it is restarted; `crash` kills it

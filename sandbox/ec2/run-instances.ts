@@ -179,8 +179,8 @@ function readUserData(userData = ''): string {
 const USUAL_VCPUS = 2;
 
 /**
- * At most `max`, at least `min`; takes them from the pool. If `min` is not available, throws
- * InsufficientInstanceCapacity or VcpuLimitExceeded and takes nothing.
+ * How many instances there is room for, at most `max` and at least `min`; takes them from the pool. If `min` is not
+ * available, throws InsufficientInstanceCapacity or VcpuLimitExceeded and takes nothing.
  */
 function takeCapacity(spec: LaunchSpec, { min, max }: { min: number; max: number }, context: Ec2Context): number {
   const { pools, vcpuQuota } = context.conditions.now;

@@ -41,7 +41,7 @@ function describeListenerAttributes(params: Params, { registry }: ElbContext): X
   return renderAttributes(LISTENER_ATTRIBUTES);
 }
 
-/** None was requested. */
+/** Describes the capacity reservation: none was requested. */
 function describeCapacityReservation(params: Params, { registry }: ElbContext): XmlNode {
   registry.loadBalancer(params.need('LoadBalancerArn'));
   return { CapacityReservationState: null, DecreaseRequestsRemaining: 0 };

@@ -34,7 +34,7 @@ interface HealthCheckRequest {
   signal: AbortSignal;
 }
 
-/** Null for a pass, otherwise AWS's reason code and text. Never throws. */
+/** Checks a target. Null for a pass, otherwise AWS's reason code and text. Never throws. */
 export type HealthCheck = (request: HealthCheckRequest) => Promise<{ code: string; text: string } | null>;
 
 export const httpHealthCheck: HealthCheck = ({ address, port, from, settings, signal }) =>

@@ -26,7 +26,7 @@ export interface ElbContext {
 export class ElbRegistry {
   readonly loadBalancers = new Map<string, LoadBalancer>();
   readonly targetGroups = new Map<string, TargetGroup>();
-  /** By ARN, for all resources. */
+  /** The tags of all resources, by ARN. */
   readonly tags = new Map<string, Map<string, string>>();
 
   loadBalancer(arn: string): LoadBalancer {

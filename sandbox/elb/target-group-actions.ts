@@ -114,7 +114,7 @@ export function describeTargetGroupAttributes(params: Params, { registry }: ElbC
   return renderAttributes(registry.targetGroup(params.need('TargetGroupArn')).attributes);
 }
 
-/** Without a port it is null. */
+/** The targets that a call names; the port is null where it names none. */
 const readTargets = (params: Params): { id: string; port: number | null }[] =>
   params.groups('Targets').map((target) => ({ id: target.need('Id'), port: target.int('Port') ?? null }));
 

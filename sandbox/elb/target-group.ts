@@ -69,7 +69,7 @@ export class TargetGroup {
     ['slow_start.duration_seconds', '0'],
     ['stickiness.enabled', 'false'],
   ]);
-  /** Null while no listener forwards to it: then nothing is checked. */
+  /** Who uses the group; null while no listener forwards to it: then nothing is checked. */
   use: GroupUse | null = null;
   readonly #options: TargetGroupOptions;
   readonly #targets = new Map<string, Target>();

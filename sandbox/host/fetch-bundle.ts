@@ -9,8 +9,8 @@ import type { Clock } from '../../shared/ports/clock.ts';
 /** A bundle is below a megabyte, or 50 with Node; this only keeps a wrong URL from filling the memory. */
 const MAX_BYTES = 128_000_000;
 /**
- * As in the user data: retries after any error except a rejected URL (400-404), doubling the pause each time, but with
- * a tenth of the pauses.
+ * The retries, as in the user data: after any error except a rejected URL (400-404), doubling the pause each time, but
+ * with a tenth of the pauses.
  */
 const RETRIES = 6;
 const PAUSES = { firstMs: 100, maxMs: 3_200 };

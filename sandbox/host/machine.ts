@@ -43,7 +43,7 @@ export class ProcessMachine implements Machine {
   #service: Service | null = null;
   #running: Promise<void> = Promise.resolve();
   #hasAgent = false;
-  /** Of the program; empty until it has been started. */
+  /** The environment of the program; empty until it has been started. */
   #programEnvironment: Record<string, string> = {};
   readonly #shells = new Set<ShellRun>();
 
@@ -226,7 +226,7 @@ kill -s KILL -- "-$MAINPID"
 
 const firstLine = (text: string): string => textBefore(text, '\n').slice(0, 500);
 
-/** As much as EC2 keeps. */
+/** The size of the console output that is kept: as much as EC2 keeps. */
 const KEPT_BYTES = 65_536;
 /** A program in a log flood must not fill the disk. */
 const MAX_FILE_BYTES = 4_000_000;

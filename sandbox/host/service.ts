@@ -30,7 +30,7 @@ export class Service {
     this.#options = options;
   }
 
-  /** Null while the program is not running. */
+  /** The program's process; null while it is not running. */
   get pid(): number | null {
     return this.#child?.pid ?? null;
   }

@@ -95,7 +95,7 @@ const RENEW_EARLIER_MS = 900_000;
 export class MetadataTree {
   readonly #spec: MachineSpec;
   readonly #fixed: Map<string, string>;
-  /** Of the role: the document, and when it was issued. */
+  /** The credentials of the role: the document, and when it was issued. */
   #credentials: { document: string; issuedAtMs: number } | null = null;
 
   constructor(spec: MachineSpec) {

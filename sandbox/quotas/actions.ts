@@ -14,7 +14,7 @@ const STANDARD = { code: 'L-1216C47A', name: 'Running On-Demand Standard (A, C, 
 /** One call of AWS's JSON protocol: maps the request's members to the answer's. Throws AwsError. */
 export type JsonAction = (input: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 
-/** By the value of X-Amz-Target. */
+/** The actions of Service Quotas, by the value of X-Amz-Target. */
 export function createQuotasActions(conditions: ConditionBoard, region: string): Map<string, JsonAction> {
   const getServiceQuota: JsonAction = ({ ServiceCode, QuotaCode }) => {
     if (ServiceCode !== 'ec2' || QuotaCode !== STANDARD.code)

@@ -64,7 +64,7 @@ const put =
     return emptyReply(200);
   };
 
-/** After a delete encryption returns to SSE-S3; the others are gone. */
+/** Removes a property: encryption returns to SSE-S3, the others are gone. */
 const remove =
   (property: BucketProperty): S3Handler =>
   (call, context) => {
@@ -72,7 +72,7 @@ const remove =
     return emptyReply(204);
   };
 
-/** Of a bucket that exists: this error. */
+/** Answers with this error, for a bucket that exists. */
 const missing =
   (code: string, message: string): S3Handler =>
   (call, context) => {
@@ -80,7 +80,7 @@ const missing =
     throw new AwsError(code, message, 404);
   };
 
-/** Of a bucket that exists: this document. */
+/** Answers with this document, for a bucket that exists. */
 export const fixed =
   (root: string, content: Parameters<typeof xmlReply>[1]): S3Handler =>
   (call, context) => {

@@ -47,7 +47,7 @@ export class Bucket {
     }
   }
 
-  /** Null: the default of a new bucket. */
+  /** Sets a property; null: the default of a new bucket. */
   setProperty(name: string, xml: string | null): void {
     const path = join(this.#folder, `${name}.xml`);
     if (xml === null) rmSync(path, { force: true });

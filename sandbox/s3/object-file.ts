@@ -12,7 +12,7 @@ const FOOTER_BYTES = MARK.length + 4;
 const recordSchema = z.object({
   key: z.string(),
   sizeBytes: z.int().nonnegative(),
-  /** Without quotes. */
+  /** The ETag without quotes. */
   etag: z.string(),
   modifiedMs: z.number(),
   /** Content-Type, Cache-Control … and x-amz-meta-*, returned as received. */
@@ -31,7 +31,7 @@ export function appendRecord(path: string, record: ObjectRecord): void {
   appendFileSync(path, Buffer.concat([json, footer]));
 }
 
-/** Null for a file that is not a complete object file. */
+/** Reads the record of an object; null for a file that is not a complete object file. */
 export function readRecord(path: string): ObjectRecord | null {
   const fd = openSync(path, 'r');
   try {

@@ -16,9 +16,9 @@ export interface S3Context {
 
 export interface S3Call {
   request: IncomingMessage;
-  /** Empty for the list of buckets. */
+  /** The bucket's name; empty for the list of buckets. */
   bucket: string;
-  /** Empty for the bucket itself. */
+  /** The object's key; empty for the bucket itself. */
   key: string;
   query: URLSearchParams;
 }

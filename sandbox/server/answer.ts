@@ -12,7 +12,7 @@ export interface Answer {
   status: number;
   headers: Record<string, string>;
   body: string | Readable | null;
-  /** Null for calls that fault rules do not apply to. */
+  /** The faults that apply to the call; null for calls that fault rules do not apply to. */
   faults: CallFaults | null;
   /** Called once the answer has been sent. */
   afterwards?: () => void;

@@ -19,7 +19,7 @@ const KEPT_COMMANDS = 200;
 
 interface Invocation {
   shell: ShellRun;
-  /** Null while it runs. */
+  /** How the command ended; null while it runs. */
   end: ShellEnd | null;
 }
 

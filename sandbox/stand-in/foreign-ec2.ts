@@ -40,7 +40,8 @@ const RUN_TAG = 'crawlfleet:run';
 const CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
 const TIMEOUT_MS = 10_000;
 /**
- * With a thousand per page far above any dry run; an endpoint that always returns a next token must not loop forever.
+ * The most pages read: with a thousand instances per page far above any dry run; an endpoint that always returns a next
+ * token must not loop forever.
  */
 const MAX_PAGES = 20;
 
