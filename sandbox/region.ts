@@ -157,7 +157,7 @@ export class Regions {
     await Promise.all(this.#open.map((region) => region.close()));
   }
 
-  /** Gives up the addresses of all regions, once nothing of them runs any more. */
+  /** Releases the networks of all regions, once nothing of them runs any more. */
   async release(): Promise<void> {
     await Promise.all(this.#open.map(({ network }) => network.release()));
   }

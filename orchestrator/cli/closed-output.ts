@@ -27,12 +27,12 @@ function onError(name: keyof typeof STREAMS, error: NodeJS.ErrnoException): void
   for (const listener of listeners) listener(text);
 }
 
-/** From here on a failure to write output is not an internal error. Call once, before anything is printed. */
+/** Makes a failure to write output no internal error from here on. Call once, before anything is printed. */
 export function outliveOutput(): void {
   for (const name of ['stdout', 'stderr'] as const) STREAMS[name].on('error', (error) => onError(name, error));
 }
 
-/** For a command that only shows something: it ends with its output, with 0 if its reader has left. */
+/** Lets a command that only shows something end with its output, with 0 if its reader has left. */
 export function endWithOutput(): void {
   onlyShows = true;
 }

@@ -4,14 +4,14 @@ import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { writeText } from './terminal.ts';
 
 /**
- * For work that can be cut off anywhere, as a run can: `resume` takes it up as if its main server had been killed. A
- * disk, database or cloud that does not answer must not keep a process alive after a signal to leave.
+ * The time to leave for work that can be cut off anywhere, as a run can: `resume` takes it up as if its main server had
+ * been killed. A disk, database or cloud that does not answer must not keep a process alive after a signal to leave.
  */
 export const LEAVE_WITHIN_MS = 15_000;
 
 /**
- * Until it is disposed. `leaveWithinMs`: the process ends at most this long after the first signal to leave; null: with
- * its work.
+ * Watches for signals to leave until it is disposed. `leaveWithinMs`: the process ends at most this long after the
+ * first signal to leave; null: with its work.
  */
 export function watchInterrupts(leaveWithinMs: number | null = null): Interrupts & Disposable {
   const leave = new AbortController();

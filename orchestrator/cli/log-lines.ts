@@ -16,7 +16,7 @@ export interface LogEntry {
 
 export interface LogFilter {
   level: Level;
-  /** Null or omitted: all slots, and lines without a slot. */
+  /** The slot whose lines are shown; null or omitted: all slots, and lines without a slot. */
   slot?: number | null;
 }
 

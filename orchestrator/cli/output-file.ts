@@ -30,7 +30,7 @@ export async function writeLines(
   await writeFile(file, (open) => streamData(open.createWriteStream(), lines, isatty(open.fd)));
 }
 
-/** As `writeLines`, exactly: what is no text. */
+/** Writes what is no text, exactly, where `writeLines` writes. */
 export async function writeBytes(file: string | undefined, bytes: AsyncIterable<Uint8Array>): Promise<void> {
   if (file === undefined) return pipeline(bytes, process.stdout, { end: false });
   await writeFile(file, (open) => pipeline(bytes, open.createWriteStream()));

@@ -32,7 +32,7 @@ export interface ProcessExit {
 export interface Child {
   /** `host:pid:start` */
   runner: string;
-  /** Never rejects. */
+  /** Resolves when the process has ended. Never rejects. */
   ended: Promise<ProcessExit>;
   logFile: string;
   /** Its document, once it has ended. */
@@ -49,7 +49,7 @@ export const outputFolder = (configPath: string): string =>
 
 /** `name` is that of the schedule: by the time a process reads the configuration, that may say another one. */
 export function createProcesses({ launcher, configPath, processEnvironment, dryRun }: ProcessOptions, name: string) {
-  /** Of the processes that were started here; null while one runs. */
+  /** The exits of the processes that were started here; null while one runs. */
   const exits = new Map<string, ProcessExit | null>();
   /** A command of orchestrator; `of` names its output files. */
   const start = (of: string, ...args: string[]): Child => {

@@ -29,7 +29,7 @@ interface PageFeature {
 export interface DaemonOptions extends ConfigSource {
   /** The program that this process runs. */
   launcher: string;
-  /** For the processes that the daemon starts. */
+  /** The environment for the processes that the daemon starts. */
   processEnvironment: Environment;
   dryRun: boolean;
   signal: AbortSignal;

@@ -164,7 +164,7 @@ export class ControlLoop implements LoopLink {
     }
   }
 
-  /** Until the next AWS poll or the next due action; callbacks and finished actions wake the loop earlier. */
+  /** The time until the next AWS poll or the next due action; callbacks and finished actions wake the loop earlier. */
   #pauseMs(world: World | null): number {
     const pause = Math.min(this.#observer.nextLookMs, this.#nextTryMs) - this.#core.clock.monotonic();
     const longest = world?.limits.heartbeatMs ?? 1_000;

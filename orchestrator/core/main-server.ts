@@ -40,7 +40,7 @@ export interface MainServer {
   core: Core;
   callbacks: Callbacks;
   loop: ControlLoop;
-  /** Until the run has ended and nothing of it is left, or the signal aborts. Throws what no retry can mend. */
+  /** Runs until the run has ended and nothing of it is left, or the signal aborts. Throws what no retry can mend. */
   run(signal: AbortSignal): Promise<void>;
 }
 
@@ -96,7 +96,7 @@ export function remembered<T>(prepare: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** For `watchStore`: records the stall cause for the watchdog and raises an alarm. */
+/** A listener for `watchStore`: it records the stall cause for the watchdog and raises an alarm. */
 export function bucketWatcher(core: Pick<Core, 'processState' | 'clock' | 'alarm'>): (detail: string | null) => void {
   return (detail) => {
     setStallCause(core.processState.stallCauses, 'lost-bucket', detail, core.clock.now());

@@ -14,7 +14,7 @@ import { fileOf, writeBytes } from '../output-file.ts';
 import { isLocal, regionOf } from '../../core/config/target.ts';
 
 export interface BundleCommandOptions extends ConfigSource {
-  /** Omitted: every architecture in aws.instance_types. */
+  /** The architecture to bundle for; omitted: every one in aws.instance_types. */
   architecture?: Architecture;
   upload?: boolean;
   out?: string;

@@ -43,7 +43,7 @@ export interface RunOptions extends Omit<StartOptions, 'confirm'> {
 }
 
 interface PlanOptions extends Omit<RunOptions, 'yes'> {
-  /** Instead of products.query: what failed in this run. */
+  /** The run whose failed products are crawled, instead of products.query. */
   retry?: string;
 }
 
@@ -75,7 +75,7 @@ export async function planCommand(options: PlanOptions, output: Output): Promise
 export const runCommand = (options: RunOptions, output: Output): Promise<ExitCode> =>
   startInTerminal(options, output, () => sourceOf(options));
 
-/** As runCommand, of other products. */
+/** Does as runCommand, with other products. */
 export function startInTerminal(
   options: RunOptions,
   output: Output,

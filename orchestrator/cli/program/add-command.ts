@@ -1,4 +1,4 @@
-/** From a declared command to a running one, and from its end to an exit code. */
+/** The way from a declared command to a running one, and from its end to an exit code. */
 import type { Command } from 'commander';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { endWithOutput } from '../closed-output.ts';

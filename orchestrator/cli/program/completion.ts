@@ -25,7 +25,7 @@ compdef _orchestrator ${NAMES.join(' ')}
   ).join(''),
 } as const;
 
-/** Undefined for a shell that has none. */
+/** The script that completes commands in a shell; undefined for a shell that has none. */
 export const completionScript = (shell: string): string | undefined => SCRIPTS[shell as keyof typeof SCRIPTS];
 
 export function addCompletion(program: Command): void {

@@ -29,7 +29,7 @@ export interface CommandDeclaration {
   argument?: readonly [name: string, description: string, byDefault?: string];
   /** Name and description of the words after its argument. */
   rest?: readonly [name: string, description: string];
-  /** In the order of its help; --json comes last. */
+  /** The options in the order of its help; --json comes last. */
   options: readonly Option[];
   /** `shows`: it only prints, so it ends when its output cannot be written; `works`, the default: it goes on. */
   kind?: 'works' | 'shows';

@@ -8,7 +8,7 @@ export const flag = (flags: string, description: string, read?: (text: string, b
 
 export const configFlag = flag('-c, --config <file>', 'configuration file').default('fleet.yaml').env('FLEET_CONFIG');
 
-/** Of a command that works without a configuration. */
+/** The flag --config of a command that works without a configuration. */
 export const optionalConfigFlag = (what: string): Option => flag('-c, --config <file>', what).env('FLEET_CONFIG');
 
 export const jsonFlag = flag('--json', 'print exactly one JSON document on stdout');
@@ -21,7 +21,7 @@ export const deadlineFlag = flag(
 
 export const maxCostFlag = flag('--max-cost <usd>', 'maximum cost of the run', readAmount);
 
-/** Of a command that plans a run. */
+/** The flags of a command that plans a run. */
 export const planFlags = [configFlag, deadlineFlag, maxCostFlag];
 
 export const acceptDropFlag = flag(
@@ -37,10 +37,10 @@ const quietFlag = flag('-q, --quiet', 'print only alarms and how the run ended')
 
 const verboseFlag = flag('-v, --verbose', 'print the log of the run as well');
 
-/** Of a command that works on a run. */
+/** The flags of a command that works on a run. */
 export const detailFlags = [quietFlag, verboseFlag];
 
-/** Of a command that launches a run. */
+/** The flags of a command that launches a run. */
 export const launchFlags = [yesFlag('before launching'), ...detailFlags];
 
 export const metricsFlag = flag(

@@ -48,7 +48,7 @@ const commandsWith = (features: readonly FeatureDeclaration[]): readonly Command
   ...features.flatMap(({ commands = [] }) => commands),
 ];
 
-/** By command. A test parses every example and opens every page. */
+/** The help notes by command. A test parses every example and opens every page. */
 export const helpNotes = (features: readonly FeatureDeclaration[]): ReadonlyMap<string, HelpNotes> =>
   new Map([...commandsWith(features).map(({ name, help }) => [name, help] as const), ['completion', COMPLETION_HELP]]);
 

@@ -34,7 +34,7 @@ export const readCount = whole('It must be a whole number from 1 on.', 1);
 export const readSeed = whole('It must be a whole number.', Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
 export const readPort = whole('It must be a port from 0 to 65535.', 0, 65_535);
 export const readSlot = whole('It must be a slot number, such as 0.', 0);
-/** Of a flag that may be repeated. */
+/** Reads the slots of a flag that may be repeated. */
 export const readSlots = (text: string, before: unknown): number[] => [
   ...(Array.isArray(before) ? (before as number[]) : []),
   readSlot(text),

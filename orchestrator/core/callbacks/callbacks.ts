@@ -58,7 +58,7 @@ export interface Callback {
   run: string;
   slot: number;
   epoch: number;
-  /** Null for hello. */
+  /** The counter of the message; null for hello. */
   counter: number | null;
   signature: string;
   /** Reads the message; called only once the headers name a claim. May reject. */
@@ -85,7 +85,7 @@ export interface LoopLink {
 interface Received {
   record: InstanceRecord;
   heartbeat: Heartbeat;
-  /** As last observed, with the current row of the run. */
+  /** The world as last observed, with the current row of the run. */
   world: World;
   /** It reports nothing but progress. */
   routine: boolean;
@@ -255,7 +255,7 @@ export class Callbacks {
     return { partsAck, granted, transfer, canaryPage };
   }
 
-  /** In an order that matters: parts, transferred chunks, then grants. */
+  /** Takes over what a heartbeat reports, in an order that matters: parts, transferred chunks, then grants. */
   async #takeOver(received: Received): Promise<Pick<Effects, 'partsAck' | 'granted'>> {
     const { record, heartbeat, world } = received;
     const partsAck = await this.#registerParts(received);
@@ -298,7 +298,10 @@ export class Callbacks {
     return orders;
   }
 
-  /** For an instance that has stored nothing: a page that another one stored, lest it takes an odd page for a ban. */
+  /**
+   * The canary page of an instance that has stored nothing: a page that another one stored, lest it takes an odd page
+   * for a ban.
+   */
   async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
     if (progress.stored > 0 || totals.stored === 0) return null;
     this.#canaryPage ??= await this.#core.work.anyStored();
@@ -329,7 +332,7 @@ export class Callbacks {
     return granted;
   }
 
-  /** As observed, unless chunks were returned since: by the old limits their giver could get them again. */
+  /** The limits as observed, unless chunks were returned since: by the old limits their giver could get them again. */
   #limits(world: World): ChunkLimits {
     const { lastTransferMs } = this.#core.processState;
     if (lastTransferMs === world.lastTransferAtMs) return world.chunkLimits;

@@ -13,7 +13,7 @@ import type { World } from '../model/world.ts';
 /** The keys that callbacks of a slot and epoch are checked with. */
 export interface Credentials {
   readonly token: string;
-  /** Null until hello has bound one. */
+  /** The key that hello has bound; null until then. */
   publicKey: KeyObject | null;
 }
 
@@ -27,7 +27,7 @@ const MAX_LOOKUPS_A_SECOND = 50;
 export class CallerKeys {
   readonly #core: Pick<Core, 'runId' | 'clock' | 'fleet'>;
   readonly #world: () => World | null;
-  /** By `slot.epoch`: never more than the run has claims. */
+  /** The credentials by `slot.epoch`: never more than the run has claims. */
   readonly #known = new Map<string, Credentials>();
   #underWay = 0;
   #second = { fromMs: -Infinity, lookups: 0 };
@@ -38,9 +38,9 @@ export class CallerKeys {
   }
 
   /**
-   * From memory, then from the last observed world, and only then, a few at a time, from the database. Null: there is
-   * no such claim, or too many unknown callers just now; an honest caller retries. With `withKey`, memory counts only
-   * if it has the key.
+   * Finds the credentials of a caller in memory, then in the last observed world, and only then, a few at a time, in
+   * the database. Null: there is no such claim, or too many unknown callers just now; an honest caller retries. With
+   * `withKey`, memory counts only if it has the key.
    */
   async find(place: CallerId, withKey: boolean): Promise<Credentials | null> {
     if (place.run !== this.#core.runId) return null;

@@ -31,7 +31,7 @@ export interface Check {
   lacks?(context: CheckContext): string | null;
   /** True for checks that `run` and `retry` make too, before anything is launched. */
   beforeLaunch?: boolean;
-  /** For what would stop `run` and `retry` anyway: made after another failure, to report all at once. */
+  /** True for what would stop `run` and `retry` anyway: made after another failure, to report all at once. */
   alongside?: boolean;
   /** Time limit; default 10 s. */
   limitMs?: number;
@@ -72,7 +72,7 @@ export function findingOf(error: unknown): Finding {
 
 type Lacks = NonNullable<Check['lacks']>;
 
-/** Without a region the user's resources cannot be found. */
+/** Names aws.region where it is not set: without a region the user's resources cannot be found. */
 export const lacksRegion: Lacks = ({ config, target, environment }) =>
   target.dryRun || regionOf(config, environment) !== null ? null : 'aws.region is not set';
 

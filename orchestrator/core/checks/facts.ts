@@ -33,7 +33,7 @@ const MAX_LAUNCHES = 5;
 export type Facts = ReturnType<typeof createFacts>;
 
 export interface FactsOptions extends RunInputs {
-  /** Null for a sandbox that is not started yet: then there are no facts about AWS. */
+  /** How AWS is reached; null for a sandbox that is not started yet: then there are no facts about AWS. */
   aws: AwsOptions | null;
   /** What a run has found out already. Its database stays open. */
   known?: { database?: Database; products?: ProductList; plan?: Plan };
@@ -54,11 +54,11 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   const asked = once(async () => readAskedPaces(config, await database()));
   const quota = once(() => quotaOf(config, target));
   const identity = once(() => whoAmI(options()));
-  /** By the configuration alone, so that it needs no plan. */
+  /** The instance type by the configuration alone, so that it needs no plan. */
   const instanceType = (): string => known?.plan?.instanceType ?? typeFor(config, target);
   const subnets = once(() => fleetSubnets(compute(), config.values.aws.subnets));
   const vpcId = async (): Promise<string> => (await subnets())[0]!.vpcId;
-  /** Of this machine; none when it is no EC2 instance. */
+  /** The network interfaces of this machine; none when it is no EC2 instance. */
   const ownInterfaces = once(async () => (await ownNetwork(target.dryRun, environment)?.()) ?? []);
   const imageId = once(() =>
     compute().image(
@@ -82,7 +82,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     identity,
     instanceType,
     subnets,
-    /** As the run will have them; fails for a load balancer of the user's that cannot serve the subnets. */
+    /** The network as the run will have it; fails for a load balancer of the user's that cannot serve the subnets. */
     network: once(async () => {
       const cloud = { compute: compute(), balancers: balancers() };
       const own = target.dryRun ? null : ownInterfaces;

@@ -124,7 +124,10 @@ export const settings: Check = {
   },
 };
 
-/** Null if it is here, or none is needed: instances of a dry run are processes of this machine. */
+/**
+ * The Node that must be fetched; null if it is here, or none is needed: instances of a dry run are processes of this
+ * machine.
+ */
 export async function nodeToFetch({
   config,
   target,

@@ -160,7 +160,10 @@ function addressOf(url: string | null): string | null {
 
 export interface Groups {
   instances: readonly SecurityGroup[];
-  /** Empty for the user's own balancer; null where the main server offers the products to the instances itself. */
+  /**
+   * The groups of the balancer; empty for the user's own, null where the main server offers the products to the
+   * instances itself.
+   */
   balancer: readonly SecurityGroup[] | null;
   /** Ids of this machine's groups in the VPC of the fleet; empty when it is not known to be in it. */
   here: readonly string[];

@@ -30,7 +30,10 @@ interface Made {
   isBroken: boolean;
 }
 
-/** In the order of `checks`; independent ones run at once. One without an answer has failed: a run might, too. */
+/**
+ * The results in the order of `checks`; independent ones run at once. One without an answer has failed: a run might,
+ * too.
+ */
 export async function runChecks(
   checks: readonly Check[],
   context: CheckContext,
@@ -156,8 +159,8 @@ export function exitCodeOf(results: readonly CheckResult[]): ExitCode {
 }
 
 /**
- * Null when nothing failed. A single failure is the error it came from. Several are listed one below the other, each
- * with its remedy, and the code is that of the one with the highest precedence.
+ * The error of the failed checks; null when nothing failed. A single failure is the error it came from. Several are
+ * listed one below the other, each with its remedy, and the code is that of the one with the highest precedence.
  * @param thrown an error from elsewhere, to be reported with them
  */
 export function refusalOf(results: readonly CheckResult[], thrown: AppError | null = null): AppError | null {

@@ -130,7 +130,7 @@ export const bundle: Check = {
   },
 };
 
-/** As long as a real hash; its digits do not matter. */
+/** A hash as long as a real one; its digits do not matter. */
 const SHA256 = '0'.repeat(64);
 /** Stands for a bucket that is not set yet. */
 const NAMELESS = 'b'.repeat(40);

@@ -51,7 +51,7 @@ export function openCloud(
   };
 }
 
-/** Like the keys, which the SDK reads from the environment, it holds for the whole program. */
+/** The proxy, which holds for the whole program, as the keys do that the SDK reads from the environment. */
 const proxy = proxyOf(process.env);
 /** Shared by the whole program, so that its clients do not each query an identity provider. */
 const sharedKeys = keysReadAgain((input) => readKeys(input, proxy));

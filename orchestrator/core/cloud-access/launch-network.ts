@@ -8,14 +8,14 @@ import type { Environment } from '../config/load-config.ts';
 
 export interface LaunchNetwork {
   securityGroupIds: string[];
-  /** Null where the main server offers the products to the instances itself. */
+  /** The balancer of the run; null where the main server offers the products to the instances itself. */
   balancer: {
     /** ARN of the user's load balancer; null: the run makes one. */
     existing: string | null;
     scheme: BalancerScheme;
     securityGroupIds: string[];
   } | null;
-  /** For the start-up lines: what was chosen and why. */
+  /** What was chosen and why, for the start-up lines. */
   notes: string[];
 }
 

@@ -24,7 +24,10 @@ export const PLATFORM_OF: Record<Architecture, RuntimePlatform> = { x86_64: 'lin
 
 export interface BundleNeeds {
   render: RunSettings['site']['render'];
-  /** On AWS the image need not have Node, so the bundle brings it; in dry runs this machine has it. */
+  /**
+   * The instances run on AWS, where the image need not have Node, so the bundle brings it; in dry runs this machine has
+   * it.
+   */
   onAws: boolean;
   /** The plan's choice: further types of a run must have its architecture. */
   instanceType: string;
@@ -58,7 +61,7 @@ export const bundleOfRun = (
 export const bundlesOf = (instances: readonly Pick<InstanceRecord, 'request'>[]): string[] =>
   namedBundles(instances, () => true);
 
-/** Of those the ones whose programs read the user data that this version renders. */
+/** The bundles among those whose programs read the user data that this version renders. */
 const launchableBundles = (instances: readonly Pick<InstanceRecord, 'request'>[]): string[] =>
   namedBundles(instances, ({ version }) => version === USER_DATA_VERSION);
 

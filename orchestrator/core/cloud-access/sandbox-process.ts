@@ -85,7 +85,10 @@ export async function startSandbox(options: SandboxOptions): Promise<SandboxHand
   }
 }
 
-/** With the same folder, port and control token, so that everything configured for the old one finds it. */
+/**
+ * Starts a sandbox with the same folder, port and control token, so that everything configured for the old one finds
+ * it.
+ */
 export function replaceSandbox(old: SandboxHandle, options: SandboxSettings): Promise<SandboxHandle> {
   const { dataDir, controlToken, endpoint } = old;
   return startSandbox({ ...options, dataDir, port: Number(new URL(endpoint).port), controlToken });

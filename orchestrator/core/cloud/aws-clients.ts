@@ -42,7 +42,7 @@ class StandInCompute extends Ec2Compute {
     this.#machines.close();
   }
 
-  /** Without the instance profile, which the endpoint may not have: the machines have a role anyway. */
+  /** Launches without the instance profile, which the endpoint may not have: the machines have a role anyway. */
   override launch(request: LaunchRequest): Promise<LaunchResult> {
     return super.launch({ ...request, instanceProfile: null });
   }
@@ -78,7 +78,7 @@ class StandInLoadBalancer extends Elbv2LoadBalancer {
     this.#network = network;
   }
 
-  /** In the machines' subnets: those of the endpoint mean nothing here. */
+  /** Makes the balancer in the machines' subnets: those of the endpoint mean nothing here. */
   override async ensure(request: BalancerRequest): Promise<Balancer> {
     const subnets = await this.#network.subnets([]);
     const { vpcId } = subnets[0]!;

@@ -58,7 +58,7 @@ const KINDS = {
   },
   /** The target is not running yet. */
   'invalid-target': { app: 'aws-invalid', codes: 'InvalidTarget', refusal: 'invalid' },
-  /** Still in use by a resource that is being deleted. */
+  /** The resource is still in use by one that is being deleted. */
   'in-use': { app: 'aws-failed', codes: 'ResourceInUse OperationAborted', refusal: 'invalid' },
   /** It exists already: another process created it first. */
   exists: {
@@ -117,7 +117,7 @@ export interface AwsFailure {
   kind: AwsFailureKind;
   /** AWS's own code; empty when the reply had none. */
   code: string;
-  /** Of the reply; undefined when there was none. */
+  /** The HTTP status of the reply; undefined when there was none. */
   status: number | undefined;
   message: string;
 }
@@ -144,9 +144,8 @@ export function classifyAwsError(error: unknown): AwsFailure {
 }
 
 /**
- * Where one AWS code covers several causes, the message tells them apart.
- * The free plan (accounts since July 2025) allows only a few types; IAM shows a new instance profile after some
- * seconds.
+ * The kind of a failure by its message, where one AWS code covers several causes. The free plan (accounts since July
+ * 2025) allows only a few types; IAM shows a new instance profile after some seconds.
  */
 function kindOfText(code: string, message: string): AwsFailureKind | undefined {
   const notFree =
@@ -166,7 +165,7 @@ function kindOf(code: string, status: number | undefined): AwsFailureKind {
   return status !== undefined && status >= 400 && status < 500 ? 'invalid' : 'failed';
 }
 
-/** Of a reply without a code. */
+/** The kind of a reply without a code, by its status. */
 const KIND_OF_STATUS: Record<number, AwsFailureKind> = {
   400: 'invalid',
   401: 'denied',

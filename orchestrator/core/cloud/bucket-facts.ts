@@ -67,7 +67,7 @@ export interface BucketSettings {
   lifecycle: { abortsUploads: boolean; expiresRuns: boolean } | AppError;
 }
 
-/** Never throws: a failed query is an AppError in its place. */
+/** Reads the settings of a bucket. Never throws: a failed query is an AppError in its place. */
 export async function readBucketSettings(place: BucketLocation): Promise<BucketSettings> {
   return withS3(place, async (s3) => {
     const [encryption, publicAccessBlocked, lifecycle] = await Promise.all([
@@ -123,11 +123,11 @@ function prefixOf(rule: LifecycleRule): string {
 /** A permission that was tried. */
 export interface TriedRight {
   call: string;
-  /** Null when it was granted. */
+  /** Why it was refused; null when it was granted. */
   refusal: AppError | null;
 }
 
-/** In a folder that no run uses. */
+/** The key of the test object, in a folder that no run uses. */
 export const TEST_OBJECT_KEY = 'runs/_doctor/probe';
 
 /**

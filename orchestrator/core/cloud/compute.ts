@@ -5,7 +5,7 @@ export interface VolumeSettings {
   /** GiB. */
   sizeGb?: number;
   type?: 'gp3' | 'gp2';
-  /** With the account's default key, unless a key is named. */
+  /** The volume is encrypted, with the account's default key unless a key is named. */
   encrypted?: true;
   /** ARN. */
   kmsKey?: string;
@@ -14,7 +14,7 @@ export interface VolumeSettings {
 /** Everything one slot's RunInstances call sends. Stored before the call; a retry sends exactly this. */
 export interface LaunchRequest {
   clientToken: string;
-  /** Omitted in claims of earlier versions: the run's first region. */
+  /** The region; omitted in claims of earlier versions: the run's first. */
   region?: string;
   instanceType: string;
   imageId: string;
@@ -26,7 +26,7 @@ export interface LaunchRequest {
   volume?: VolumeSettings;
   /** Plain text; at most 16 KB. */
   userData: string;
-  /** Set at launch: crawlfleet:owner, :run, :slot, :epoch, :expires-at and Name. */
+  /** The tags set at launch: crawlfleet:owner, :run, :slot, :epoch, :expires-at and Name. */
   tags: Record<string, string>;
 }
 
@@ -77,7 +77,7 @@ export type CloudState = (typeof CLOUD_STATES)[number];
 export interface CloudInstance {
   id: string;
   state: CloudState;
-  /** Null until EC2 assigns one, and again when stopped. */
+  /** The public address; null until EC2 assigns one, and again when stopped. */
   publicAddress: string | null;
   privateAddress: string | null;
   instanceType: string;

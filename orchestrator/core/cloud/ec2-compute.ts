@@ -216,7 +216,7 @@ function toCloudInstance(instance: Instance): CloudInstance | null {
   };
 }
 
-/** Null while an instance is starting: some endpoints then repeat its state as the code. */
+/** The reason for the state; null while an instance is starting: some endpoints then repeat its state as the code. */
 function toStateReason(reason: Instance['StateReason']): StateReason | null {
   const { Code: code = '', Message: message = '' } = reason ?? {};
   return code.includes('.') ? { code, message } : null;
@@ -227,7 +227,10 @@ const toState = (name: string | undefined): CloudState => CLOUD_STATES.find((sta
 
 const invalid = (message: string, hint: string): AppError => new AppError('aws-invalid', message, { hint });
 
-/** For a call by id: throws `aws-invalid` that names the setting when an id is malformed or names nothing. */
+/**
+ * Handles the error of a call by id: throws `aws-invalid` that names the setting when an id is malformed or names
+ * nothing.
+ */
 function refuseIds(setting: string, hint: string) {
   return (error: unknown): never => {
     const { kind, code, message } = classifyAwsError(error);

@@ -219,7 +219,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
       if (DefaultActions?.some((a) => forwardsTo(a, targetGroupArn))) await this.#removeListener(ListenerArn!);
   }
 
-  /** By its ARN, or by its name. */
+  /** The load balancer with this ARN, or with this name. */
   async #findBalancer(nameOrArn: string): Promise<Elb | null> {
     const which = nameOrArn.startsWith('arn:') ? { LoadBalancerArns: [nameOrArn] } : { Names: [nameOrArn] };
     const reply = await this.#elb.unless('not-found', 'DescribeLoadBalancers', (elb) =>
@@ -312,7 +312,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     return made.ListenerArn;
   }
 
-  /** Null when the port has a listener. */
+  /** Creates a listener; null when the port has one. */
   async #createListener(
     loadBalancerArn: string,
     targetGroupArn: string,

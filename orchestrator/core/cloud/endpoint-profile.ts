@@ -13,7 +13,7 @@ type EndpointName = 'sandbox' | 'localstack' | 'moto' | 'unknown';
 export interface EndpointProfile {
   endpoint: string;
   name: EndpointName;
-  /** As reported by the server; null when it reports none. */
+  /** The version as reported by the server; null when it reports none. */
   version: string | null;
   /** `mock`: an instance is only a record, without a machine that runs its user data. */
   instances: 'real' | 'mock';
@@ -27,7 +27,7 @@ export interface ProfileOptions extends AwsOptions {
   clock?: Clock;
 }
 
-/** Per request; a local endpoint that needs longer is of no use for a run. */
+/** The time limit of a request; a local endpoint that needs longer is of no use for a run. */
 const TIMEOUT_MS = 5_000;
 /** The endpoint may be starting, or reset a connection: four attempts in about two seconds. */
 const PAUSES_MS = [250, 500, 1_000];

@@ -18,7 +18,7 @@ export interface ImageFacts {
   keptVolumes: string[];
 }
 
-/** Null when EC2 does not show it. Throws the AppError of a refused call. */
+/** Reads what EC2 says of an image; null when it does not show it. Throws the AppError of a refused call. */
 export function readImage(options: AwsOptions, id: string): Promise<ImageFacts | null> {
   return callOnce(lazyEc2, options, 'DescribeImages', async (ec2) => {
     const reply = await ec2.describeImages({ ImageIds: [id] });

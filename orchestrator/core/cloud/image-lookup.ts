@@ -7,7 +7,7 @@ export type ImageArchitecture = 'x86_64' | 'arm64';
 /** Tag on every image that `orchestrator image` makes; the value is its purpose. */
 export const IMAGE_TAG = 'crawlfleet:image';
 export const BROWSER_IMAGE = 'browser';
-/** Of Chromium on it. */
+/** Tag for the version of Chromium on it. */
 export const CHROMIUM_TAG = 'crawlfleet:chromium';
 
 /** Debian's own account, the same in every commercial region. https://wiki.debian.org/Cloud/AmazonEC2Image */
@@ -21,7 +21,7 @@ export interface OwnImage {
   /** `available` when it can be launched. */
   state: string;
   createdAt: string;
-  /** Null when the image names no owner. */
+  /** The owner; null when the image names none. */
   owner: string | null;
   chromium: string | null;
   snapshots: string[];

@@ -20,7 +20,7 @@ export interface Balancer {
 }
 
 export interface BalancerRequest {
-  /** At most 32 characters, letters, digits and hyphens: the run's short name. */
+  /** The name, at most 32 characters, letters, digits and hyphens: the run's short name. */
   name: string;
   /** Name or ARN of a load balancer of the user's; null or left out: one is created under `name`. */
   existing?: string | null;
@@ -48,12 +48,12 @@ export interface OwnedBalancer {
   name: string;
   loadBalancerArn: string | null;
   targetGroupArn: string | null;
-  /** Of the load balancer; null for a target group without one. */
+  /** When the load balancer was created; null for a target group without one. */
   createdAtMs: number | null;
   tags: Record<string, string>;
 }
 
-/** Only the first one costs anything. */
+/** What a balancer consists of; only the first one costs anything. */
 export type BalancerPart = 'load balancer' | 'listener' | 'target group';
 
 /** A missing right or a wrong parameter: no retry changes it. Takes anything thrown. */

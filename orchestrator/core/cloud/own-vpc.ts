@@ -8,22 +8,22 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 
 /** The link-local address of an instance's metadata; on other machines it does not answer. */
 const METADATA = 'http://169.254.169.254';
-/** Per attempt to get a token: on other machines the packets go nowhere. */
+/** The time limit per attempt to get a token: on other machines the packets go nowhere. */
 const TOKEN_MS = 1_000;
 /** Total time for all requests after the token: a service that returns a token also answers. */
 const REST_MS = 5_000;
-/** As in the SDKs: a packet may be lost, and the service throttles frequent requests. */
+/** The attempts per request, as in the SDKs: a packet may be lost, and the service throttles frequent requests. */
 const TRIES = 3;
 const PAUSE_MS = 100;
 
 export interface MetadataOptions {
-  /** As in the SDKs: AWS_EC2_METADATA_DISABLED. */
+  /** AWS_EC2_METADATA_DISABLED, as the SDKs read it. */
   disabled: boolean;
   /** AWS_EC2_METADATA_SERVICE_ENDPOINT; null for the usual address. */
   endpoint: string | null;
-  /** Per attempt to get a token. Default 1 s. */
+  /** The time limit per attempt to get a token. Default 1 s. */
   timeoutMs?: number;
-  /** For all other requests together. Default 5 s. */
+  /** The time limit for all other requests together. Default 5 s. */
   restMs?: number;
   /** Whether other evidence shows an EC2 machine. Default: its firmware. */
   isEc2?: () => boolean;
@@ -90,7 +90,7 @@ const unknown = (code: 'config-invalid' | 'aws-failed', why: string, cause?: unk
     ...(cause === undefined ? {} : { cause }),
   });
 
-/** Null where no service answers, or the service has no token. */
+/** A token of the metadata service; null where no service answers, or the service has no token. */
 async function askToken(base: string, timeoutMs: number): Promise<string | null> {
   const headers = { 'x-aws-ec2-metadata-token-ttl-seconds': '60' };
   for (let left = TRIES; left > 0; left--) {
@@ -108,7 +108,7 @@ async function askToken(base: string, timeoutMs: number): Promise<string | null>
   return null;
 }
 
-/** Empty where there is no such entry. */
+/** The lines of an entry; empty where there is none. */
 async function askLines(url: string, token: string, signal: AbortSignal): Promise<string[]> {
   const headers = { 'x-aws-ec2-metadata-token': token };
   for (let left = TRIES; ;) {
@@ -127,7 +127,10 @@ async function askLines(url: string, token: string, signal: AbortSignal): Promis
 
 const isPassing = (status: number): boolean => status === 429 || status >= 500;
 
-/** By the firmware of current machines and the hypervisor of older ones; false where neither is shown. */
+/**
+ * True on an EC2 machine, by the firmware of current machines and the hypervisor of older ones; false where neither is
+ * shown.
+ */
 function isEc2Machine(): boolean {
   const read = (file: string): string => {
     try {

@@ -15,9 +15,9 @@ export interface PriceQuestion extends Pick<AwsOptions, 'credentials' | 'proxy'>
   region: string;
   instanceTypes: readonly string[];
   nowMs: number;
-  /** Null for AWS; an endpoint for tests. */
+  /** The endpoint; null for AWS. Tests name one. */
   endpoint: string | null;
-  /** For all queries together. */
+  /** The time limit for all queries together. */
   timeoutMs: number;
 }
 

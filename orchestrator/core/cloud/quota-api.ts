@@ -16,7 +16,7 @@ export interface QuotaQuestion extends AwsOptions {
   configured: number | null;
   /** `aws.instance_types`: they determine which quota counts. */
   instanceTypes: readonly string[];
-  /** For all queries together. Default 8 s. */
+  /** The time limit for all queries together. Default 8 s. */
   timeoutMs?: number;
 }
 
@@ -30,7 +30,7 @@ export interface Quota {
   /** The quota's code, such as L-1216C47A. */
   code: string;
   source: 'aws.vcpu_quota' | 'service-quotas' | 'unknown';
-  /** For the plan: where the number comes from, or why there is none; null when neither matters. */
+  /** Where the number comes from, or why there is none, for the plan; null when neither matters. */
   note: string | null;
 }
 
@@ -116,7 +116,7 @@ function isCounted({ InstanceId, InstanceType, State, InstanceLifecycle }: Insta
   return Boolean(InstanceId) && isUp && InstanceLifecycle !== 'spot' && quotaCodeOf(InstanceType ?? '') === code;
 }
 
-/** From EC2 where it shows it, else from the name of the type. */
+/** The vCPUs of an instance, from EC2 where it shows them, else from the name of the type. */
 function vcpusOf({ CpuOptions, InstanceType }: Instance): number {
   const shown = (CpuOptions?.CoreCount ?? 0) * (CpuOptions?.ThreadsPerCore ?? 1);
   return shown > 0 ? shown : describeInstanceType(InstanceType ?? '').vcpus;

@@ -21,7 +21,7 @@ import { type AwsOptions, lazyEc2, lazyElbv2, withClient, callOnce, lazySts } fr
 type RightVerdict = 'allowed' | 'denied' | 'unproved' | 'pool' | 'wrong' | 'missing' | 'failed';
 
 export interface RightAnswer {
-  /** As written in a policy: `ec2:RunInstances`. */
+  /** The action as written in a policy: `ec2:RunInstances`. */
   action: string;
   verdict: RightVerdict;
   /** AWS's message; empty when it is allowed. */

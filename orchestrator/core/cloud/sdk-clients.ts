@@ -19,7 +19,7 @@ export interface AwsOptions extends AwsEndpoint {
   credentials?: S3ClientConfig['credentials'];
   /** HTTPS_PROXY and NO_PROXY; left out: the connections are direct. */
   proxy?: ProxySettings | undefined;
-  /** Per attempt, from connect to the response headers. Default 15 s. */
+  /** The time limit per attempt, from connect to the response headers. Default 15 s. */
   timeoutMs?: number;
   /** Attempts per call, with the SDK's own pauses between them. Default 3. */
   maxAttempts?: number;
@@ -138,7 +138,7 @@ function lazy<T extends { destroy(): void }>(make: () => Promise<T>): LazyClient
 
 /** A service at one endpoint, as an adapter uses it. */
 export class AwsService<T> {
-  /** Null for AWS itself. */
+  /** The endpoint; null for AWS itself. */
   readonly endpoint: string | null;
   readonly #client: LazyClient<T>;
 
@@ -153,7 +153,7 @@ export class AwsService<T> {
     this.#client.close();
   }
 
-  /** For a caller that reads the SDK's errors itself. */
+  /** The SDK's client, for a caller that reads its errors itself. */
   client(): Promise<T> {
     return this.#client.get();
   }

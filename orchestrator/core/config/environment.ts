@@ -8,7 +8,7 @@ interface Setting {
   schema: z.ZodType;
 }
 
-/** By variable. */
+/** The settings by variable. */
 type Settings = ReadonlyMap<string, Setting>;
 
 /**

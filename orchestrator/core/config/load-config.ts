@@ -27,11 +27,11 @@ export interface Config extends SectionValues {
   misspelt?: readonly string[];
   /** What the user should know of where the values come from, one line each. Omitted: nothing. */
   notes?: readonly string[];
-  /** Of the program that has read it. */
+  /** The features of the program that has read it. */
   features: readonly DataFeature[];
-  /** Set for `orchestrator discover`. */
+  /** What `orchestrator discover` finds URLs by; omitted for other commands. */
   discovery?: DiscoverSettings;
-  /** Set for a series of `orchestrator probe`: maximum requests of its instance. */
+  /** The most requests of the instance, for a series of `orchestrator probe`. */
   maxRequests?: number;
 }
 

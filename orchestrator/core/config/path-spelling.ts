@@ -4,7 +4,7 @@ import { PRODUCT_TYPES, SITE_TYPES } from '../../../shared/domain/schema-types.t
 /** A name before another one that may be that of a type; schema.org's begin with a capital and a small letter. */
 const TYPE_NAME = /(^|\.)([A-Z][A-Za-z]+)\.(?=[a-z@])/g;
 
-/** Of the values of a product. */
+/** The types of the values of a product. */
 const VALUE_TYPES: ReadonlySet<string> = new Set(['offer', 'aggregateoffer', 'aggregaterating', 'listitem']);
 
 /** Other names with a capital may be keys of a page that is JSON. */

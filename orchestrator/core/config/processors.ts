@@ -153,7 +153,10 @@ export const PROCESSORS: ReadonlyMap<string, ProcessorForm> = new Map<string, Pr
 
 export const PROCESSOR_NAMES: readonly string[] = [...PROCESSORS.keys()];
 
-/** Without `group` the first group is taken, if the pattern has one: a group is there to select something. */
+/**
+ * The step of a pattern; without `group` it takes the first group, if there is one: a group is there to select
+ * something.
+ */
 export function regexStep(pattern: string, group: number | null): Step {
   if (group !== null) return { type: 'regex', pattern, group };
   const first: Step = { type: 'regex', pattern, group: 1 };

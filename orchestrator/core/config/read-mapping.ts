@@ -71,7 +71,7 @@ function checkPageNames(pages: readonly PlacedPage[], faults: FaultList): void {
   }
 }
 
-/** With rows the result table has another key. */
+/** Reports pages without rows beside pages with rows, whose result table has another key. */
 function checkKinds(pages: readonly PlacedPage[], faults: FaultList): void {
   const withRows = pages.find((page) => page.rows !== null);
   if (!withRows) return;
@@ -117,7 +117,7 @@ function checkSame(field: PlacedField, first: { field: PlacedField; page: Placed
     faults.report(field.path, `gives ${type}, but in ${first.page.name} it gives ${expected}; a column has one type`);
 }
 
-/** Null for a chain with a fault. */
+/** The type of the values that a chain gives; null for a chain with a fault. */
 const typeOf = (chain: readonly PlacedStep[] = []): FieldType | null =>
   chain.length === 0 ? null : fieldType({ steps: stepsOf(chain) });
 

@@ -6,7 +6,7 @@ import type { MappingFault } from './faults.ts';
 import { configSchema, type ConfigValues } from './schema.ts';
 
 export interface SectionValues {
-  /** By key; read by `Section.of`. Omitted: their defaults. */
+  /** The values of the sections by key, read by `Section.of`. Omitted: their defaults. */
   sections?: ReadonlyMap<string, unknown>;
 }
 
@@ -18,14 +18,14 @@ interface SectionOptions<T> {
 }
 
 export interface OldKeys<T> {
-  /** As variables of the environment set them; neither documented nor in the JSON Schema. */
+  /** The keys as variables of the environment set them; neither documented nor in the JSON Schema. */
   schema: z.ZodObject;
   /** Takes them out of a configuration as it was read; null where it has none. */
   take(tree: Record<string, unknown>): TakenKeys<T> | null;
 }
 
 interface TakenKeys<T> {
-  /** Of the first of them. */
+  /** The path of the first of them. */
   path: readonly string[];
   /** What the user should write instead. */
   note: string;

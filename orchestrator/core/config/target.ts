@@ -12,7 +12,7 @@ export interface Target {
   kind: EndpointKind;
   region: string;
   bucket: string;
-  /** Null for AWS itself; for a sandbox it is filled in after its start. */
+  /** The endpoint; null for AWS itself; for a sandbox it is filled in after its start. */
   endpoint: string | null;
 }
 

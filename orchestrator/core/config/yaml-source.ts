@@ -42,7 +42,7 @@ export function readYaml(text: string): YamlSource {
   };
 }
 
-/** Of one anchor, with those inside it: thousands of sections of a mapping may share their fields. */
+/** The most aliases of one anchor, with those inside it: thousands of sections of a mapping may share their fields. */
 const MAX_ALIASES = 10_000;
 
 /** Aliases and merges are followed only here. Their faults have no place. */

@@ -34,7 +34,7 @@ export function numberPlaces(mapping: Mapping): number[] {
   return columnsOf(mapping).flatMap(({ name }, i) => (names.has(name.toLowerCase()) ? [i] : []));
 }
 
-/** By lower-case field name, how many products show each decimal mark. */
+/** How many products show each decimal mark, by lower-case field name. */
 export type ShownCounts = Record<string, MarkCounts>;
 
 /** The decimal marks that a product's page shows, each before its field: `,price`. */

@@ -19,7 +19,7 @@ const LIST = 500;
 
 /** Stored products after their values were judged. */
 export interface Asserted {
-  /** Without the values that were left out. */
+  /** The products that are stored, without the values that were left out. */
   passed: StoredResult[];
   /** Why the others fail, by product. */
   failed: Map<string, string>;
@@ -63,7 +63,7 @@ function without(row: Row, fields: ReadonlySet<string>): Row {
   return Object.fromEntries(Object.entries(row).map(([field, value]) => [field, fields.has(field) ? null : value]));
 }
 
-/** Of a row: the same for a page's row, a staged one, and one that stands. */
+/** The key of a row: the same for a page's row, a staged one, and one that stands. */
 export function standingKey({ rowKey }: RunShape, id: string, key: unknown): string {
   const text = rowKey === null ? null : toRowKey(sqlText(key), rowKey);
   return `${id}\n${text === null || text instanceof UnfitValue ? '' : text}`;

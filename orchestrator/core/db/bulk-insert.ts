@@ -193,7 +193,10 @@ function sizeOf(row: readonly SqlValue[]): number {
   return bytes;
 }
 
-/** Never the value itself: it is crawled text, and this text goes into reports. */
+/**
+ * What the database says of a refused value, never the value itself: it is crawled text, and this text goes into
+ * reports.
+ */
 function refusalDetail(error: unknown): string {
   const message = databaseMessage(error);
   const named =

@@ -38,7 +38,7 @@ const RANGES = 50;
 export interface OpenItem {
   n: number;
   product_id: string;
-  /** In a discovery: what stands for its ID on instances. */
+  /** What stands for its ID on instances, in a discovery. */
   path: string | null;
 }
 

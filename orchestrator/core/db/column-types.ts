@@ -7,7 +7,7 @@ import type { ColumnInfo } from './table-info.ts';
 /** A column the result table must have. */
 export interface NeededColumn {
   name: string;
-  /** For a new table. */
+  /** The type as a new table declares it. */
   declared: string;
   accepts: (column: ColumnInfo) => boolean;
 }

@@ -16,7 +16,7 @@ import { limitStatements } from './statement-timeout.ts';
 export interface Database extends AsyncDisposable {
   knex: Knex;
   engine: 'mysql' | 'sqlite';
-  /** For messages: host, user and database, never the password. */
+  /** The host, user and database, for messages; never the password. */
   label: string;
   /** Collation that compares texts by their bytes, with trailing spaces; null on SQLite, where this is the default. */
   byteCollation: string | null;
@@ -40,7 +40,7 @@ export interface OpenOptions {
   connectMs?: number;
   /** Default time limit of a statement on a MySQL server. */
   statementMs?: number;
-  /** Given: a MySQL server that does not answer yet is waited for, and this is said once. Else it is asked once. */
+  /** Called once while a MySQL server that does not answer yet is waited for; without it the server is asked once. */
   onWait?: (text: string) => void;
 }
 
@@ -49,9 +49,11 @@ const CONNECT_MS = 10_000;
 const RESTART_MS = 30_000;
 /** Enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by default. */
 const POOL_SIZE = 8;
-/** With one, nothing else could be done during a long publish, such as renewing the lock. */
+/**
+ * The smallest pool: with one connection, nothing else could be done during a long publish, such as renewing the lock.
+ */
 const LEAST_POOL_SIZE = 2;
-/** Of a main server outside of its pool: the lock's and the product query's. */
+/** The connections of a main server outside of its pool: the lock's and the product query's. */
 const OTHER_CONNECTIONS = 2;
 /** What a main server needs, with a smaller pool. */
 export const LEAST_CONNECTIONS = LEAST_POOL_SIZE + OTHER_CONNECTIONS;
@@ -187,7 +189,7 @@ export function mysqlConnection(
   };
 }
 
-/** For a server that is named by its address: Node compares the certificate with this name of a socket. */
+/** A socket to a server that is named by its address: Node compares the certificate with this name of a socket. */
 function socketTo({ host, port }: MysqlAddress): Socket {
   return Object.assign(connect(port, host).setNoDelay(), { _host: host });
 }
@@ -280,7 +282,10 @@ function tlsHint(code: string, said: string, { host }: MysqlAddress): string | n
 
 type Done = (error: Error | null, connection: unknown) => void;
 
-/** In the callback form that knex awaits; an async function would make Node print a warning per connection. */
+/**
+ * The preparation in the callback form that knex awaits; an async function would make Node print a warning per
+ * connection.
+ */
 function afterCreate(prepare: (connection: unknown) => Promise<void>): (connection: unknown, done: Done) => void {
   const finish = async (connection: unknown, done: Done): Promise<void> => {
     let fault: Error | null = null;
@@ -305,7 +310,9 @@ async function prepareSqlite(raw: unknown): Promise<void> {
   for (const setting of settings) connection.pragma(setting);
 }
 
-/** For every connection, the product query's too: what the server's defaults or its init_connect may have set. */
+/**
+ * Settings for every connection, the product query's too: what the server's defaults or its init_connect may have set.
+ */
 export const PLAIN_SESSION = [
   'set names utf8mb4',
   `set session time_zone = '+00:00'`,

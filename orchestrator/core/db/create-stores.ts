@@ -22,5 +22,5 @@ export function createStores(db: Database, features: readonly DataFeature[]): St
   return { runs: new KnexRunStore(db), of: (runId) => bind({ runId, fence: NO_FENCE, clock: db.clock }), bind };
 }
 
-/** Without what features add to writing: to read with, whatever wrote. */
+/** Stores to read with, without what features add to writing. */
 export const createReaders = (db: Database): StoreReaders => createStores(db, []);

@@ -48,7 +48,7 @@ export interface ProductQuery {
   mayWrite: boolean;
 }
 
-/** As `products.recrawl` has them. */
+/** The settings as `products.recrawl` has them. */
 interface RecrawlSettings {
   base: number;
   k: number;
@@ -72,7 +72,7 @@ export type FitProducts = (planner: Planner) => { plan: Plan; ids?: string[] };
 /** Plans for any number of products of one run. */
 interface Planner {
   plan: (products: string[] | number) => Plan;
-  /** With as many instances as EC2 may have, at any price. */
+  /** Plans with as many instances as EC2 may have, at any price. */
   planUnlimited: (products: number) => Plan;
 }
 
@@ -82,11 +82,11 @@ interface AfterPublish {
   createTables?(db: Database, results: ResultTable, mapping: Mapping): Promise<void>;
   /** Asked once in a process: what the parts of this run mean to it; null: nothing. */
   openIntake?(knex: Knex, run: { db: Database; runId: string; shape: RunShape }): Promise<PartIntake | null>;
-  /** In the transaction that publishes, before rows are replaced. */
+  /** Writes in the transaction that publishes, before rows are replaced. */
   publishing?(trx: Knex.Transaction, db: Database, publication: Publication): Promise<void>;
   /** Result tables of this configuration beside `results.table`: their runs are pruned too. */
   furtherTables?(config: { sections?: ReadonlyMap<string, unknown> }): string[];
-  /** After a run, in bounded time. Returns a line for the user, or null. */
+  /** Does what follows a run, in bounded time. Returns a line for the user, or null. */
   afterRun?(db: Database, run: EndedRun): Promise<string | null>;
 }
 
@@ -117,8 +117,8 @@ export interface Publication {
 
 interface EndedRun {
   resultTable: string;
-  /** By the configuration, `products.recrawl` chooses what is crawled. */
+  /** True when `products.recrawl` chooses what is crawled, by the configuration. */
   recrawls: boolean;
-  /** Omitted: it was no discovery. */
+  /** What the run discovers by; omitted: it was no discovery. */
   discover?: DiscoverSettings | undefined;
 }

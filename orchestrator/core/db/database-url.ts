@@ -11,7 +11,7 @@ export interface MysqlAddress {
   database: string;
   /** `?ssl=true`: TLS with a certificate that is checked, and that names the host. */
   tls: boolean;
-  /** For messages; contains no password. */
+  /** The database's name for messages; contains no password. */
   label: string;
 }
 

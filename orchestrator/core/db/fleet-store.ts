@@ -70,7 +70,7 @@ const INCIDENT = new Columns<AddressIncident>({
   overAtMs: 'number',
 });
 
-/** Without the evidence, which may be long. */
+/** The columns of an incident without the evidence, which may be long. */
 const STATE = ['slot', 'epoch', 'seq', 'verdict', 'rule', 'at', 'until', 'returned_at', 'over_at'] as const;
 
 type IncidentRow = Record<string, unknown> & EpochId & { evidence: string };

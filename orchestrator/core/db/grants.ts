@@ -25,14 +25,14 @@ type Range = readonly [first: number, last: number];
 
 /** The numbers of the products that instances were granted. */
 export class GrantedProducts {
-  /** By `<slot>.<epoch>`: the chunks, in order. */
+  /** The chunks of each instance in order, by `<slot>.<epoch>`. */
   readonly #ranges: ReadonlyMap<string, readonly Range[]>;
 
   private constructor(ranges: ReadonlyMap<string, readonly Range[]>) {
     this.#ranges = ranges;
   }
 
-  /** Of one instance, or of all. */
+  /** The numbers granted to one instance, or to all. */
   static async read(knex: Knex, runId: string, only?: EpochId): Promise<GrantedProducts> {
     const of = only === undefined ? {} : { 'g.slot': only.slot, 'g.epoch': only.epoch };
     const rows = await rowsOf<EpochId & { first_n: number; last_n: number }>(

@@ -19,7 +19,7 @@ type Row = Record<string, unknown>;
 /** A product as one run knows it. */
 export interface ProductInRun {
   n: number;
-  /** In a discovery: where on the site it was found. */
+  /** Where on the site it was found, in a discovery. */
   path: string | null;
   outcome: Outcome | null;
   reason: FailureReason | null;
@@ -36,12 +36,12 @@ export interface ProductQuery {
   text?: string;
   outcome?: Outcome | undefined;
   reason?: FailureReason | undefined;
-  /** Only products with a higher number. */
+  /** The number after which products are looked for. */
   after: number;
 }
 
 export interface FoundProducts {
-  /** In order of their number. */
+  /** The products in order of their number. */
   products: (Pick<ProductInRun, 'n' | 'path' | 'outcome' | 'reason' | 'detail'> & { id: string })[];
   /** `after` of the query that goes on from here; null when the run has no further product. */
   next: number | null;
@@ -65,7 +65,7 @@ export interface ProductChange {
   /** Its row_key; null in a table with one row a product. */
   row: string | null;
   field: string | null;
-  /** As text; null is empty. */
+  /** The value before, as text; null is empty. */
   from: string | null;
   to: string | null;
 }

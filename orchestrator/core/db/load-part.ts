@@ -34,7 +34,7 @@ export interface LoadCounts extends OutcomeCounts {
   rows: number;
   /** The decimal marks shown by the numbers of the stored products. */
   marks: ShownCounts;
-  /** Of the stored: those whose rows were copied, because their page is unchanged. */
+  /** How many of the stored had their rows copied, because their page is unchanged. */
   unchanged: number;
   savedBytes: number;
   /** Values that broke an assertion. */
@@ -257,7 +257,7 @@ async function closeReturned(trx: Knex.Transaction, runId: string, settlements: 
 /** Few enough that the optimizer uses the key for each, and that a statement stays short. */
 const RANGES = 100;
 const NUMBERS = 1_000;
-/** For shorter runs, on average, a list is as good. */
+/** The least average length of runs that makes ranges better than a list. */
 const WORTH = 4;
 
 /** Restricts a query over crawlfleet_items to some numbers. */

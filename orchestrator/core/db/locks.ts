@@ -112,7 +112,7 @@ export async function assertFence(trx: Knex.Transaction, db: Database, fence: nu
   if (row === undefined) throw lockLost(db);
 }
 
-/** For a single-statement write: adds the fence to its condition. Call throwIfFenced afterwards when no row changed. */
+/** Adds the fence to the condition of a single-statement write. Call throwIfFenced afterwards when no row changed. */
 export function underFence(knex: Knex, fence: number): (query: Knex.QueryBuilder) => void {
   return (query) => {
     query.whereExists(knex(FENCES).select(knex.raw('1')).where({ fence }));

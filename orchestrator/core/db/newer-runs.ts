@@ -15,10 +15,10 @@ const SETTLED = 'crawlfleet_settled';
 /** Phases of runs that have ended and published their rows; a cancelled run only if it was stopped. */
 export const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
 
-/** For `orderBy`. */
+/** The order of runs from the newest, for `orderBy`. */
 export const NEWEST_FIRST = ['started_at', 'id'].map((column) => ({ column, order: 'desc' as const }));
 
-/** For `where`: a run with a cancel request publishes nothing. */
+/** The condition of a run without a cancel request, for `where`: with one it publishes nothing. */
 export function notCancelled(run: Knex.QueryBuilder): void {
   void run.whereNull('request').orWhereNot({ request: 'cancel' });
 }
@@ -42,11 +42,14 @@ export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
 /** The runs of the database, and those that legitimately replaced rows of this run. */
 export interface Overwriters {
   known: ReadonlySet<string>;
-  /** They began later, or a person has released them over this run since. */
+  /** The runs that began later, or that a person has released over this run since. */
   winners: ReadonlySet<string>;
 }
 
-/** By the same rule as publishing, but without regard to the table a run writes to. */
+/**
+ * The runs that may have replaced rows, by the same rule as publishing, but without regard to the table a run writes
+ * to.
+ */
 export async function readOverwriters(knex: Knex, runId: string): Promise<Overwriters> {
   const runs = await rowsOf<{ id: string; started_at: SqlNumber; phase: string; request: string | null }>(
     knex(RUNS).select('id', 'started_at', 'phase', 'request'),

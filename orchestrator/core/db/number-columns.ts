@@ -61,7 +61,7 @@ interface OwnRow {
   started_at: SqlNumber;
 }
 
-/** By lower-case field, the marks by which the last run with this result table was published. */
+/** The marks by which the last run with this result table was published, by lower-case field. */
 async function readLastMarks(knex: Knex, own: OwnRow): Promise<Map<string, DecimalMark | null>> {
   const row = await rowOf<{ numbers: string }>(
     knex(RUNS)
@@ -112,7 +112,7 @@ export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisi
     .update({ numbers: reports.length === 0 ? null : JSON.stringify(reports) });
 }
 
-/** Per field, how many values their text does not decide, and how many stay undecided. One pass over staging. */
+/** How many values of each field their text does not decide, and how many stay undecided. One pass over staging. */
 async function countAmbiguous(
   trx: Knex,
   { ambiguous, staging }: Shape,

@@ -16,7 +16,7 @@ export interface ListedProduct {
   score: number;
   /** When its owner has changed it; null: unknown. */
   changedAtMs: number | null;
-  /** Among the due, a higher one comes first. */
+  /** The order among the due: a higher one comes first. */
   priority: number;
   category: string | null;
 }
@@ -24,7 +24,7 @@ export interface ListedProduct {
 /** The user's product query, read once, as text, in order. Throws `products-query` and `product-id-invalid`. */
 export interface ProductSource {
   read(): AsyncIterable<string>;
-  /** With what `products.recrawl` goes by; columns that the query does not yield are empty. */
+  /** The products with what `products.recrawl` goes by; columns that the query does not yield are empty. */
   listed(scoreColumn: string): AsyncIterable<ListedProduct>;
 }
 
@@ -33,7 +33,7 @@ const SILENCE_MS = 5 * 60_000;
 /** Rows read ahead of the consumer. */
 const READ_AHEAD = 1_000;
 
-/** As the driver returns it. */
+/** A value as the driver returns it. */
 type RawValue = Uint8Array | string | number | bigint | null;
 
 /** Each read runs the query once. Throws `products-query`, `product-id-invalid` and the errors of openDatabase. */

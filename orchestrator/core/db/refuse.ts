@@ -29,7 +29,7 @@ type Refused = PartId & { n: number; product_id: string; place: number; result_r
 
 type PartCounts = Record<Exclude<(typeof COUNTS)[number], 'unchanged'>, number> & { unchanged: number | null };
 
-/** In one transaction; repeated, it changes nothing. Returns how many products were moved. */
+/** Moves refused products in one transaction; repeated, it changes nothing. Returns how many products were moved. */
 export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], note: string): Promise<number> {
   const { db, id: runId } = bound;
   const nowMs = bound.now();

@@ -79,7 +79,7 @@ class Search {
     return this.#bound.db.clock.monotonic() >= this.#limits.endMs;
   }
 
-  /** Until it is over, or the database ends the transaction. What was found stays. */
+  /** Looks for refused rows until all are found, or the database ends the transaction. What was found stays. */
   async goOn(trx: Knex.Transaction, end: PublishEnd): Promise<void> {
     const { db, id: runId } = this.#bound;
     const shape = await readRunShape(trx, db, runId);

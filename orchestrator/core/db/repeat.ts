@@ -7,11 +7,11 @@ import type { Random } from '../../../shared/ports/random.ts';
 const DELAYS = { firstMs: 20, maxMs: 2_000 };
 
 interface Repetition {
-  /** From the first attempt to the start of the last. */
+  /** The time from the first attempt to the start of the last. */
   forMs: number;
   /** Whether the error may be gone at the next attempt; all others are thrown at once. */
   passes: (error: unknown) => boolean;
-  /** Before the first pause. */
+  /** Called before the first pause. */
   onWait?: (error: unknown) => void;
 }
 

@@ -275,7 +275,7 @@ function countsOf(row: Record<keyof OutcomeCounts, SqlNumber>): OutcomeCounts {
   return { stored: toNumber(row.stored), gone: toNumber(row.gone), failed: toNumber(row.failed) };
 }
 
-/** By lower-case name. */
+/** The types of the fields, by lower-case column name. */
 export const fieldTypes = (mapping: Mapping): Map<string, FieldType> =>
   new Map(columnsOf(mapping).map((c) => [c.name.toLowerCase(), c.type]));
 

@@ -191,7 +191,10 @@ function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolea
   return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= maxChars;
 }
 
-/** Null, `clash`, or the database's message for a value that does not fit. Other sessions never see the table. */
+/**
+ * What the column says to these IDs: null, `clash`, or the database's message for a value that does not fit. Other
+ * sessions never see the table.
+ */
 async function refusalOfIds(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
   const type = db.engine === 'sqlite' ? `${column.declared} collate ${column.collation ?? 'BINARY'}` : typeOf(column);
   const lines = [`product_id ${type} not null ${db.engine === 'sqlite' ? 'unique' : 'primary key'}`];

@@ -50,8 +50,8 @@ export function inTransaction<T>(
 }
 
 /**
- * In SQLite a transaction that starts with a read cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that
- * starts with a write can.
+ * Takes the write lock of SQLite, where a transaction that starts with a read cannot wait for the write lock later
+ * (SQLITE_BUSY_SNAPSHOT); one that starts with a write can.
  */
 async function takeWriteLock(db: Database, trx: Knex.Transaction): Promise<void> {
   if (db.engine === 'sqlite') await trx.raw('update crawlfleet_fences set fence = fence where fence = 0');

@@ -13,8 +13,9 @@ import { readTable, splitTableName } from './table-info.ts';
 import { createTable, withTemporaryTable } from './table-statements.ts';
 
 /**
- * By using each on a table of our own. Throws `database-rights` with the GRANT that is missing, and the error of what
- * the server does not offer: enough connections, prepared statements, named locks. Leaves nothing behind.
+ * Checks the rights by using each on a table of our own. Throws `database-rights` with the GRANT that is missing, and
+ * the error of what the server does not offer: enough connections, prepared statements, named locks. Leaves nothing
+ * behind.
  */
 export async function checkRights(db: Database): Promise<void> {
   const table = `crawlfleet_probe_${randomBytes(6).toString('hex')}`;

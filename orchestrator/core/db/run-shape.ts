@@ -33,7 +33,7 @@ export interface RunShape {
   crawledAt: ColumnInfo;
   /** `assert` of the fields. */
   assertions: Assertions;
-  /** Only results for products that were granted to their instance count. */
+  /** True when only results for products that were granted to their instance count. */
   grantsKept: boolean;
 }
 

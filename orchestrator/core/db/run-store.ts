@@ -292,7 +292,7 @@ function toRecord(row: RunColumns): RunRecord {
   };
 }
 
-/** By region; a run of an earlier version has one balancer, without a region. */
+/** The balancers by region; a run of an earlier version has one, without a region. */
 function balancersOf(text: string | null, { settings }: Pick<RunRecord, 'settings'>): RunRecord['balancers'] {
   if (text === null) return {};
   const stored = JSON.parse(text) as RunRecord['balancers'] | Balancer;

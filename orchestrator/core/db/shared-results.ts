@@ -95,7 +95,9 @@ async function groupBy(
 
 type GroupRow = { value: string; products: SqlNumber; lowest: string; highest: string };
 
-/** With examples. Those of two are known; of more they are looked for, which reads the table up to the third. */
+/**
+ * The groups with examples. Those of two are known; of more they are looked for, which reads the table up to the third.
+ */
 async function withExamples(rows: readonly GroupRow[], of: (value: string) => Knex.QueryBuilder): Promise<Group[]> {
   const found: Group[] = [];
   for (const { value, products, lowest, highest } of rows) {

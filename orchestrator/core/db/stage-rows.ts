@@ -112,12 +112,12 @@ function contentOf({ rowKey, titles }: RunShape, { rows }: StoredResult): string
 export interface ReadPage extends PageStamp {
   /** Decimal marks that its numbers show, as marksOf() names them. */
   marks: string[];
-  /** Omitted by earlier versions: when it was read, and a hash of its rows. */
+  /** When it was read, and a hash of its rows; omitted by earlier versions. */
   readAt?: string;
   content?: string;
 }
 
-/** Null for a page to which the site gives no name. */
+/** What is remembered of a page; null for one to which the site gives no name. */
 export function readPageOf(result: StoredResult): ReadPage | null {
   if (result.page === undefined) return null;
   const content = hashOf(JSON.stringify(result.whole ?? result.rows)).toString('base64url');

@@ -1,9 +1,9 @@
 /** Gives every statement on a mysql2 connection a time limit: a frozen server sends nothing, not even an error. */
 import { isReadOnlyServer } from './database-errors.ts';
 
-/** Most statements take milliseconds; a batch of 1,000 rows on a busy server takes seconds. */
+/** The time limit of most statements, which take milliseconds; a batch of 1,000 rows on a busy server takes seconds. */
 const STATEMENT_MS = 30_000;
-/** For the few that touch every row of a run: publish, the staging table, checks of existing tables. */
+/** The time limit of the few that touch every row of a run: publish, the staging table, checks of existing tables. */
 export const LONG_STATEMENT_MS = 15 * 60_000;
 
 type Callback = (error: Error | null, ...rest: unknown[]) => void;

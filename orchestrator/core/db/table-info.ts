@@ -5,14 +5,14 @@ import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 export interface ColumnInfo {
   name: string;
-  /** As written in a CREATE TABLE: `varchar(200)`, `int unsigned`, `TEXT`. */
+  /** The type as written in a CREATE TABLE: `varchar(200)`, `int unsigned`, `TEXT`. */
   declared: string;
-  /** Without length and attributes, lower case: `varchar`, `int`, `text`; on SQLite the affinity. */
+  /** The type without length and attributes, lower case: `varchar`, `int`, `text`; on SQLite the affinity. */
   type: string;
   nullable: boolean;
   hasDefault: boolean;
   generated: boolean;
-  /** In characters; null where the type has none. */
+  /** The length in characters; null where the type has none. */
   maxLength: number | null;
   charset: string | null;
   collation: string | null;
@@ -45,7 +45,7 @@ export function typeOf(column: ColumnInfo): string {
     : `${column.declared} character set ${column.charset} collate ${column.collation}`;
 }
 
-/** Null when there is no such table. */
+/** Reads the columns of a table; null when there is no such table. */
 export function readTable(knex: Knex, db: Database, table: string): Promise<TableInfo | null> {
   return db.engine === 'sqlite' ? readSqliteTable(knex, table) : readMysqlTable(knex, db, table);
 }

@@ -5,7 +5,7 @@ import type { Database } from './connect.ts';
 import { rowsOf } from './rows.ts';
 import { splitTableName } from './table-info.ts';
 
-/** In order of kind and name. */
+/** The rules of a table, in order of kind and name. */
 export async function readRules(knex: Knex, db: Database, table: string): Promise<TableRule[]> {
   const rules = await (db.engine === 'sqlite' ? readSqlite(knex, table) : readMysql(knex, db, table));
   return rules.sort((a, b) => (`${a.kind} ${a.name}` < `${b.kind} ${b.name}` ? -1 : 1));

@@ -15,7 +15,10 @@ export interface NewTable {
   indexes?: Readonly<Record<string, string>>;
 }
 
-/** Not the server's defaults: MyISAM and Aria take shorter keys than an ID may need, MEMORY fewer rows. */
+/**
+ * The table's options instead of the server's defaults: MyISAM and Aria take shorter keys than an ID may need, MEMORY
+ * fewer rows.
+ */
 const optionsOf = (db: Engine): string => (db.engine === 'mysql' ? ' engine=InnoDB default character set utf8mb4' : '');
 
 /** Creates the table unless it exists. */

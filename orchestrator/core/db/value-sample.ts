@@ -19,7 +19,7 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 const RUNS = 'crawlfleet_runs';
 const PRODUCTS = 2_000;
-/** Of products with many rows each. */
+/** The sample's size for products with many rows each. */
 const PRODUCTS_OF_ROWS = 300;
 /** Numbers of the list that are looked up for each product of the sample, where few are stored. */
 const TRIES = 10;
@@ -28,7 +28,7 @@ const LIST = 500;
 /** Earlier runs whose rows count as rows that stand. */
 const RUNS_BEFORE = 500;
 
-/** Of the mapping and the rules by which pages are read. */
+/** The fingerprint of the mapping and the rules by which pages are read. */
 function valueFingerprint(mapping: Mapping): string {
   return createHash('sha256')
     .update(JSON.stringify([READING_RULES, mapping]))

@@ -56,7 +56,7 @@ interface ItemRow extends Pick<LedgerItem, 'outcome' | 'reason'> {
   refused_at: SqlNumber | null;
 }
 
-/** In the order of the products. */
+/** The rows of items in the order of the products. */
 async function* readItemRows(
   knex: Knex,
   runId: string,

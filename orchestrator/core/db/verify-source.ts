@@ -27,9 +27,9 @@ export interface LedgerPart extends EpochId, OutcomeCounts {
   seq: number;
   state: 'seen' | 'loaded' | 'failed';
   rows: number;
-  /** Of the stored products, those whose page was unchanged; null or omitted without `site.conditional`. */
+  /** How many of the stored products had an unchanged page; null or omitted without `site.conditional`. */
   unchanged?: number | null;
-  /** Of its results, those for products that were never granted to its instance; null or omitted: none. */
+  /** How many of its results are for products that were never granted to its instance; null or omitted: none. */
   putAside?: number | null;
 }
 

@@ -60,7 +60,10 @@ function beyondFleet({ discovery, run }: World): number {
   return run.plan.growth && beyond >= run.plan.chunkSize ? beyond : 0;
 }
 
-/** With the frontier counted as waiting products. A discovery takes only what fits, so its forecast is never late. */
+/**
+ * The world with the frontier counted as waiting products. A discovery takes only what fits, so its forecast is never
+ * late.
+ */
 function withFrontier(world: World, beyond: number): World {
   const { discovery, work, run } = world;
   const { takable = 0 } = discovery ?? {};

@@ -20,7 +20,7 @@ export const pacesOf = (run: Stored): readonly HostPace[] =>
   knownPaces(run) ??
   hostsOf(run.settings.site.productUrl).map((host) => ({ host, intervalMs: run.settings.site.intervalMs }));
 
-/** Undefined where no host has asked for more than the interval. */
+/** The paces of the hosts; undefined where none has asked for more than the interval. */
 const knownPaces = ({ paces, plan }: Pick<Stored, 'paces' | 'plan'>): readonly HostPace[] | undefined =>
   paces ?? plan.paces;
 
@@ -54,7 +54,7 @@ const isAtWork = (record: InstanceRecord): boolean =>
   openIncident(record)?.verdict !== 'banned' &&
   hasRequests(record);
 
-/** Empty where no host has one; else one for each domain. Called for each slot and heartbeat. */
+/** The caps of the hosts: empty where none has one; else one for each domain. Called for each slot and heartbeat. */
 const capsOf = ({ run, raised }: Pick<Observed, 'run' | 'raised'>): (HostCap | null)[] =>
   (raised ?? knownPaces(run) ?? []).map(({ cap }) => cap ?? null);
 

@@ -173,7 +173,7 @@ function itemOf(found: Found, facts: GcFacts, action: GcItem['action'], detail: 
 const YOUNG_MS = 60_000;
 /** Minimum time between the first and the second observation. */
 export const SECOND_LOOK_MS = 60_000;
-/** With a clock that is further off, expiry cannot be judged. */
+/** The largest difference of the clocks: with one that is further off, expiry cannot be judged. */
 const MAX_SKEW_MS = 5 * 60_000;
 
 export interface Found {
@@ -181,7 +181,7 @@ export interface Found {
   /** Instance id or balancer name. */
   id: string;
   state: string;
-  /** Null when AWS does not say. */
+  /** When it was started; null when AWS does not say. */
   startedAtMs: number | null;
   tags: Record<string, string>;
 }
@@ -198,7 +198,7 @@ function foundBalancer({ name, createdAtMs, tags, loadBalancerArn }: OwnedBalanc
 
 export interface GcFacts {
   owner: string;
-  /** By the endpoint's clock. */
+  /** The time by the endpoint's clock. */
   nowMs: number;
   /** The runs of this database that the tags name. */
   runs: ReadonlyMap<string, RunRecord>;
@@ -224,7 +224,7 @@ export function reasonToKeep(found: Found, facts: GcFacts): string | null {
   return facts.nowMs <= expiresAtMs ? 'it has not expired' : null;
 }
 
-/** From its tag; resources of older versions have none and go by their run's row. */
+/** When a resource expires, from its tag; resources of older versions have none and go by their run's row. */
 function expiryOf(found: Found, run: RunRecord | undefined): number | null {
   const tag = found.tags[TAG.expiresAt];
   if (tag === undefined) return run ? powerOffAtMs(run) : null;

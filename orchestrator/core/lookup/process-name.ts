@@ -30,13 +30,16 @@ export function isSurelyAlive(owner: string): boolean {
   return named !== null && startOf(named.pid) === named.start;
 }
 
-/** Null for a process of another host, and for a name of another form. */
+/** The parts of a process name; null for a process of another host, and for a name of another form. */
 function parse(owner: string): { pid: number; start: number } | null {
   const match = /^(.*):(\d+):(\d+)$/.exec(owner);
   return match?.[1] === hostname() ? { pid: Number(match[2]), start: Number(match[3]) } : null;
 }
 
-/** In clock ticks since boot (field 22 of /proc/pid/stat), -1 for a zombie; null when it is not visible. */
+/**
+ * When a process started, in clock ticks since boot (field 22 of /proc/pid/stat), -1 for a zombie; null when it is not
+ * visible.
+ */
 function startOf(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -7,13 +7,13 @@ import { isAmbiguous, readingsOf } from '../../../shared/domain/ambiguous-number
 export interface Broken {
   /** The mapping's spelling. */
   field: string;
-  /** Of a required field, and of the key of a row, `empty` is `fail`. */
+  /** What becomes of a value that breaks it; of a required field, and of the key of a row, `empty` is `fail`. */
   else: Assertion['else'];
   /** `0 is below min 0.01`. */
   words: string;
 }
 
-/** As the ledger has it. */
+/** The detail as the ledger has it. */
 export const detailOf = ({ field, words }: Broken): string => `${field}: ${words}`;
 
 /** A number of a row that stands, by lower-case field. */
@@ -117,7 +117,7 @@ interface AssertCount {
   example: string;
 }
 
-/** By field, in the mapping's spelling. */
+/** The counts by field, in the mapping's spelling. */
 export type AssertCounts = Record<string, AssertCount>;
 
 export function countBroken(counts: AssertCounts, productId: string, broken: readonly Broken[]): void {

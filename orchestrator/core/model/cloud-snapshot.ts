@@ -15,7 +15,9 @@ export class CloudSnapshot {
     this.#byId = firstOf(instances, (i) => i.id);
   }
 
-  /** By the id that EC2 gave; before that by the tags of the claim. Undefined when EC2 does not show it. */
+  /**
+   * The instance by the id that EC2 gave; before that by the tags of the claim. Undefined when EC2 does not show it.
+   */
   find({ instanceId, slot, epoch }: InstanceRecord): CloudInstance | undefined {
     if (instanceId !== null) return this.#byId.get(instanceId);
     this.#byTags ??= firstOf(this.instances, (i) => `${i.tags[TAG.slot]} ${i.tags[TAG.epoch]}`);
@@ -23,7 +25,7 @@ export class CloudSnapshot {
   }
 }
 
-/** Of several with the same key the first one counts. */
+/** The instances by key; of several with the same key the first one counts. */
 const firstOf = (
   instances: readonly CloudInstance[],
   keyOf: (i: CloudInstance) => string,

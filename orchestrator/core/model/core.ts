@@ -20,7 +20,7 @@ export interface Core extends RunStores {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** In the order of the configuration. */
+  /** The regions in the order of the configuration. */
   regions: NonEmpty<RegionPorts>;
   objects: ObjectStore;
   /** The results of a part in this bucket. Throws `object-missing` and `object-corrupt`. */
@@ -75,7 +75,7 @@ export interface LaunchTemplate {
   bundle: ObjectName;
   /** What all instances crawl by. */
   crawlSettings: ObjectName;
-  /** For the start-up lines. */
+  /** Lines for the start-up of a run. */
   notes?: string[];
 }
 

@@ -3,7 +3,7 @@ import { compilePattern, type Pattern } from '../../../shared/adapters/steps/reg
 
 /** What a run keeps of `discover`. */
 export interface DiscoverSettings {
-  /** Of the site, such as `https://shop.example`: paths are relative to it. */
+  /** The origin of the site, such as `https://shop.example`: paths are relative to it. */
   origin: string;
   /** RE2 pattern whose first group is the product ID in a product's path; null: the path is the ID. */
   id: string | null;
@@ -48,7 +48,7 @@ export interface DiscoveryCounts {
   hidden: number;
 }
 
-/** Before the first page. */
+/** The counts before the first page. */
 export const noDiscovery = (entered = 0): DiscoveryCounts => ({
   entered,
   found: 0,

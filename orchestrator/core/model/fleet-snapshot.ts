@@ -106,7 +106,7 @@ export class FleetSnapshot {
 interface Addresses {
   /** Launched, and has or may get something to crawl. */
   up: number;
-  /** Given up, and EC2 may still run it. */
+  /** How many are given up while EC2 may still run them. */
   ending: number;
   /** Claims for which EC2 was not called yet. */
   unsent: readonly InstanceRecord[];

@@ -22,7 +22,9 @@ export function wasNeverLaunched(record: InstanceRecord): boolean {
   return isRefused(record) && record.answer?.kind === 'refused' && record.answer.mayExist !== true;
 }
 
-/** Given up permanently: it may take no product, and its uncrawled ones belong to others. */
+/**
+ * True for an instance that is given up permanently: it may take no product, and its uncrawled ones belong to others.
+ */
 export function isGivenUp(record: InstanceRecord): boolean {
   return (
     record.phase === 'lost' ||

@@ -10,9 +10,9 @@ export interface Pool {
 }
 
 export interface Pools {
-  /** In the order of the configuration; without those in which a launch could not be prepared. */
+  /** The regions in the order of the configuration; without those in which a launch could not be prepared. */
   regions: readonly { name: string; subnetIds: readonly string[] }[];
-  /** In the order in which they are tried. */
+  /** The instance types in the order in which they are tried. */
   instanceTypes: readonly string[];
 }
 
@@ -23,18 +23,18 @@ export interface LaunchHistory {
   ends: readonly { atMs: number; end: 'up' | 'died' | 'open' }[];
   /** Time of EC2's last permanent refusal, by instance type for types refused everywhere, else by pool. */
   closedPools: ReadonlyMap<string, number>;
-  /** By pool; empty while EC2 has never reported a lack of capacity. */
+  /** The answers by pool; empty while EC2 has never reported a lack of capacity. */
   dryPools: ReadonlyMap<string, PoolAnswers>;
   /** When EC2 last refused a launch for the account's quota, launched an instance, and ended one; else -Infinity. */
   quota: { refusedMs: number; givenMs: number; endedMs: number };
 }
 
 export interface LaunchBill {
-  /** Omitted: the run's first region. */
+  /** The region; omitted: the run's first. */
   region?: string;
   instanceType: string;
   launchedAtMs: number;
-  /** Null for one that may be alive. */
+  /** When it ended; null for one that may be alive. */
   endedAtMs: number | null;
 }
 

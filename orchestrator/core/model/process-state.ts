@@ -14,7 +14,7 @@ export interface BalancerLeft {
   words: string;
 }
 
-/** Of one region. */
+/** What a process remembers of one region. */
 export class RegionProcessState {
   /** The last time that EC2 refused a launch for the account's quota. */
   quotaRefusedMs: number | null = null;
@@ -33,7 +33,10 @@ export class RegionProcessState {
   balancerMayRemain = true;
 }
 
-/** Of one main server. Times are wall-clock milliseconds; null when this process has not seen the event. */
+/**
+ * What the process of one main server remembers. Times are wall-clock milliseconds; null when it has not seen the
+ * event.
+ */
 export class ProcessState {
   firstLaunchMs: number | null = null;
   lastLaunchMs: number | null = null;
@@ -53,7 +56,7 @@ export class ProcessState {
   pools: Pools | null = null;
   /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
   unansweredOffers: UnansweredOffers | null = null;
-  /** By the monotonic clock. */
+  /** The longest standstill by the monotonic clock. */
   longestStandstillMs = 0;
   /** Known causes that keep the run from making progress now. */
   stallCauses = new Map<StallCause, ActiveStallCause>();

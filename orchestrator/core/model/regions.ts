@@ -12,7 +12,7 @@ export interface RegionState {
   maxInstances: number;
   /** What EC2 shows there under the run's tag; null before its first answer. */
   cloud: CloudSnapshot | null;
-  /** As the run's row names it. */
+  /** The balancer as the run's row names it. */
   balancer: Balancer | null;
   balancerActive: boolean;
   /** ELBv2 no longer knows the balancer that the run's row names: it has to be created again. */
@@ -27,7 +27,7 @@ export interface RegionState {
   isOut: boolean;
 }
 
-/** In the order of the configuration. */
+/** The regions in the order of the configuration. */
 export type Regions = NonEmpty<RegionState>;
 
 /** The regions of a run with nothing known of AWS. */

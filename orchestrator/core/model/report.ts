@@ -36,7 +36,7 @@ export interface NumberReport {
 }
 
 export interface ShardReport extends EpochId, OutcomeCounts {
-  /** Omitted in a run of one region. */
+  /** The region; omitted in a run of one. */
   region?: string;
   instanceId: string | null;
   address: string | null;
@@ -48,7 +48,7 @@ export interface ShardReport extends EpochId, OutcomeCounts {
 /** Pages for which the site answered 304 (`site.conditional`). */
 export interface UnchangedPages {
   products: number;
-  /** Of these pages' bodies, as they were transferred when they were read last. */
+  /** The size of these pages' bodies, as they were transferred when they were read last. */
   savedBytes: number;
 }
 
@@ -81,14 +81,14 @@ export interface RunReport {
     /** Requests of all instances, canaries among them. */
     requests: number;
     canaries: number;
-    /** Null when the main server that wrote the report never read it. */
+    /** The robots.txt policy; null when the main server that wrote the report never read it. */
     robots: Pick<RobotsPolicy, 'access' | 'crawlDelayMs' | 'source'> | null;
   };
   /** Every time the site refused an address, in order. */
   bans: BanReport[];
   /** Pages got with a browser. */
   rendered: number;
-  /** Of the stored products, those whose page was unchanged; omitted where none was. */
+  /** The stored products whose page was unchanged; omitted where there was none. */
   unchanged?: UnchangedPages;
   cost: { estimated: number; actual: number; currency: 'USD' };
   timings: {
@@ -98,13 +98,13 @@ export interface RunReport {
     loadMs: number | null;
     publishMs: number | null;
   };
-  /** Omitted where no row was stored, and by earlier versions. */
+  /** What the values look like; omitted where no row was stored, and by earlier versions. */
   values?: ValueProfile;
   /** Fields with ambiguous numbers; reports of earlier versions have none. */
   numbers?: readonly NumberReport[];
-  /** Omitted for a run that is no discovery. */
+  /** What was discovered; omitted for a run that is no discovery. */
   discovery?: DiscoveryCounts & {
-    /** For the next one. */
+    /** URLs that wait for the next one. */
     waiting: number;
     /** Pages without a product, which are in no count of `products`; reports of earlier versions count them there. */
     linkPages?: OutcomeCounts & { planned: number };
@@ -132,11 +132,11 @@ export interface FillRates {
 export interface FieldValues {
   /** Rows with a value. */
   filled: number;
-  /** Of the values: zero, or a text without a character. */
+  /** The share of the values that are zero, or a text without a character. */
   empty: number;
-  /** Of the values: the most frequent one. */
+  /** The share of the values that are the most frequent one. */
   top: number;
-  /** Of numbers: the median, and what nine in ten of them lie between. */
+  /** The median of numbers, and what nine in ten of them lie between. */
   numbers?: { low: number; median: number; high: number };
   /** Shares of the most frequent currencies, by ISO 4217 code. */
   currencies?: Record<string, number>;
@@ -151,7 +151,7 @@ export interface FieldValues {
 
 /** What the values of a run look like, in a sample of its stored products. */
 export interface ValueProfile {
-  /** Of the mapping and the rules by which pages are read: only runs with the same one are compared. */
+  /** The fingerprint of the mapping and the rules by which pages are read: only runs with the same one are compared. */
   fingerprint: string;
   /** Products of the sample. */
   products: number;

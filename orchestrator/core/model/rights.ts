@@ -7,7 +7,7 @@ import type { RunLimits } from '../../../shared/domain/limits.ts';
  */
 export type RightsCall = 'launch' | 'look' | 'balancer' | 'health' | 'register' | 'terminate';
 
-/** Without them no product can be handed out to a new instance. */
+/** The rights without which no product can be handed out to a new instance. */
 const NEEDED = ['look', 'health', 'register'] as const satisfies readonly RightsCall[];
 
 /** A series of refusals without a success between them. */
@@ -19,7 +19,7 @@ export interface Refused {
   count: number;
 }
 
-/** By call; null while AWS lets it through. */
+/** The refusals by call; null while AWS lets it through. */
 export type Rights = Record<RightsCall, Refused | null>;
 
 export const allRights = (): Rights => ({

@@ -22,9 +22,12 @@ export function drainAtMs(run: Span): number {
   return run.deadlineAtMs - Math.max(tailMs(windowMs), Math.min(run.measuredTailMs ?? 0, windowMs * MOST_TAIL));
 }
 
-/** After the deadline: an upload that still hangs is given up, so that the results are published within a minute. */
+/**
+ * The time after the deadline until an upload that still hangs is given up, so that the results are published within a
+ * minute.
+ */
 const LATEST_UPLOAD_MS = 15_000;
-/** After the deadline: publishing no longer waits for EC2. */
+/** The time after the deadline until publishing no longer waits for EC2. */
 const LATEST_RELEASE_MS = 30_000;
 
 /** When an instance that must upload since `sinceMs` is given up; after a restart its heartbeat is awaited first. */
@@ -37,7 +40,7 @@ export function uploadEndMs(
   return Math.min(patientMs, Math.max(run.deadlineAtMs, loopStartedAtMs) + LATEST_UPLOAD_MS);
 }
 
-/** From here on the results wait neither for instances to be shown ending nor for the outcome of a launch. */
+/** The time from which the results wait neither for instances to be shown ending nor for the outcome of a launch. */
 export const releaseEndMs = (run: Span): number => run.deadlineAtMs + LATEST_RELEASE_MS;
 
 export const isReleaseOver = (world: { nowMs: number; run: Span }): boolean => world.nowMs > releaseEndMs(world.run);

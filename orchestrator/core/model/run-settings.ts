@@ -10,11 +10,14 @@ import type { ListRecord } from './report.ts';
 export interface RunSettings {
   site: SiteSettings;
   mapping: Mapping;
-  /** Omitted in runs that discover nothing. */
+  /** What the run discovers by; omitted in runs that discover nothing. */
   discover?: DiscoverSettings;
   /** SHA-256 of the object with the deny list of a discovery; omitted in runs without one: their row has everything. */
   crawlSettings?: string;
-  /** Omitted in runs over anything but the whole of products.query, and in runs of earlier versions. */
+  /**
+   * The list of products; omitted in runs over anything but the whole of products.query, and in runs of earlier
+   * versions.
+   */
   list?: ListRecord;
   results: {
     table: string;
@@ -43,13 +46,13 @@ export interface RunSettings {
     region: string;
     /** Where instances are launched, in order; never empty. Omitted: in `region` alone. */
     regions?: RegionSettings[];
-    /** Null for AWS itself. */
+    /** The endpoint; null for AWS itself. */
     endpoint: string | null;
     instanceTypes: string[];
     subnets: string[];
     securityGroups: string[];
     bucket: string;
-    /** Of the root volume; omitted: as the image has it. */
+    /** The root volume; omitted: as the image has it. */
     volume?: VolumeSettings;
     /** `AES256`, `aws:kms` or the ARN of a key; omitted: the bucket's default. */
     sse?: string;
@@ -59,7 +62,7 @@ export interface RunSettings {
     loadBalancer?: string | null;
     /** Scheme of the balancer that the run creates; `auto` when omitted. */
     balancerScheme?: 'auto' | 'internal' | 'internet-facing';
-    /** Of an HTTPS listener, with a name it is valid for; omitted: the listener speaks HTTP. */
+    /** The certificate of an HTTPS listener, with a name it is valid for; omitted: the listener speaks HTTP. */
     certificate?: { arn: string; name: string };
     /** Each address is rotated this often; null or omitted: never. */
     recycleEveryMs?: number | null;
@@ -87,7 +90,7 @@ export interface RunSettings {
   roleSessions?: true;
   /** Due time of `orchestrator schedule` that the run was started for; omitted in runs by hand. */
   dueAtMs?: number;
-  /** Set for a dry run in our own sandbox: how to find it again. */
+  /** How to find a dry run's own sandbox again. */
   sandbox: {
     pid: number;
     controlToken: string;

@@ -21,8 +21,8 @@ export interface StallKind {
 }
 
 /**
- * In order of likelihood: where several are known, the first one is named. At most 16 characters each: they are stored
- * as the run's stop request.
+ * The causes of a stall in order of likelihood: where several are known, the first one is named. At most 16 characters
+ * each: they are stored as the run's stop request.
  */
 const STALL_CAUSES = {
   'lost-bucket': {

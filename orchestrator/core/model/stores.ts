@@ -67,7 +67,7 @@ export interface RunRecord extends NewRun {
   report: RunReport | null;
   /** How full its rows were; known once they are judged. */
   fill?: FillRates;
-  /** Undefined until the run has been measured, and for one without rows. */
+  /** What the values look like; undefined until the run has been measured, and for one without rows. */
   values?: ValueProfile;
   /**
    * How numbers were read, of fields with a decimal mark or ambiguous ones; known once the rows are held or published.
@@ -150,7 +150,7 @@ export interface RunReader {
   fleet: FleetReader;
   work: WorkReader;
   results: ResultReader;
-  /** Null: the list of its products is fixed. */
+  /** The feed of a run that finds products; null: the list of its products is fixed. */
   feed: Pick<RunFeed, 'waiting'> | null;
 }
 
@@ -185,7 +185,7 @@ export interface FeedState {
 
 /** Concerns several runs, or needs no fence. */
 export interface RunStore {
-  /** Omitted where no other process can compete (in memory). */
+  /** The guard against another process; omitted where none can compete (in memory). */
   readonly guard?: LockGuard;
   /**
    * Takes the leases of all names, or returns a holder of one. A holder with an expired one loses all of its leases,
@@ -225,7 +225,7 @@ export interface RunStore {
   samples?(id: string, afterMs: number): Promise<RunSample[]>;
 }
 
-/** Of a run's row, with its events, which anyone may add. */
+/** The reader of a run's row, with its events, which anyone may add. */
 interface RunRowReader {
   get(): Promise<RunRecord | null>;
   /** Newest first; only events of `kind` if given. */
@@ -249,7 +249,7 @@ export interface RunRow extends RunRowReader {
   setEnd(exitCode: ExitCode, reason: string): Promise<void>;
   /** Stores the balancer of one region, or with null that there is none. */
   setBalancer(region: string, balancer: Balancer | null): Promise<void>;
-  /** As RunStore does, for the requests of the main server too. */
+  /** Sets a stop request as RunStore does, for the requests of the main server too. */
   setRequest(request: StopRequest): Promise<boolean>;
   setReport(report: RunReport): Promise<void>;
   setPaces(paces: readonly HostPace[]): Promise<void>;
@@ -337,7 +337,7 @@ export interface NewClaim extends EpochId {
 
 export interface MoveReason {
   reason?: string | null | undefined;
-  /** For the event only; the reason unless given. */
+  /** The detail for the event only; the reason unless given. */
   detail?: string | null;
 }
 
@@ -478,7 +478,7 @@ export interface LoadedPart extends OutcomeCounts {
 export interface LoadTotals extends OutcomeCounts {
   seen: number;
   loaded: number;
-  /** Of the stored, those whose page was unchanged (304); omitted where none was. */
+  /** The stored products whose page was unchanged (304); omitted where there was none. */
   unchanged?: UnchangedPages;
 }
 
@@ -503,7 +503,7 @@ interface Shared {
 
 /** A page on which requests of several products ended, and which is the own page of none of them. */
 export interface SharedPage extends Shared {
-  /** As landingOf() spells it; ends with `?` for a page whose addresses differ in their query. */
+  /** The page as landingOf() spells it; ends with `?` for a page whose addresses differ in their query. */
   page: string;
   /** The ID of the product of this run whose own page it is. */
   ownerId: string | null;
@@ -529,7 +529,7 @@ export interface SharedResults {
 export interface Refusal {
   id: string;
   outcome: 'gone' | 'failed';
-  /** Null for `gone`. */
+  /** The reason; null for `gone`. */
   reason: FailureReason | null;
   detail: string;
 }
@@ -546,7 +546,7 @@ export interface RefusedRows {
 
 /** A row of the sample; values as text, in the order of the columns. */
 export interface SampledRow {
-  /** Of the product. */
+  /** The ID of the product. */
   id: string;
   now: (string | null)[];
   /** The row that an earlier run with the same fingerprint has published under this key; null without one. */
@@ -566,14 +566,14 @@ export type Published = { rows: number } | { refused: RefusedRows };
 /** A rule of the result table that a row may break. */
 export interface TableRule {
   kind: 'check' | 'foreign key' | 'generated column' | 'trigger';
-  /** As the database's messages call it; '' without a name. */
+  /** The name as the database's messages call it; '' without one. */
   name: string;
   /** Its column, condition or event. */
   about: string;
 }
 
 interface ResultReader {
-  /** In order of slot, epoch and number; with `only` those of one epoch, or in one state. */
+  /** The parts in order of slot, epoch and number; with `only` those of one epoch, or in one state. */
   parts(only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
   /** Sums over loaded parts: quick. */
   totals(): Promise<LoadTotals>;

@@ -56,7 +56,7 @@ export interface World extends Observed {
   readonly stall: Stall | null;
   /** When the fleet will finish and whether it is even, at most a heartbeat old; null before the first observation. */
   readonly forecast: Forecast | null;
-  /** As of this observation; a transfer since then changes them. */
+  /** The limits as of this observation; a transfer since then changes them. */
   readonly chunkLimits: ChunkLimits;
 }
 
@@ -112,7 +112,7 @@ export const isDown = ({ detail }: SiteState): boolean => detail !== null;
 
 export interface UnansweredOffers {
   sinceMs: number;
-  /** Of the balancer. */
+  /** The URL of the balancer. */
   url: string;
   /** `unreachable`: no connection. `unknown`: it may have been delivered. */
   kind: 'unreachable' | 'unknown';

@@ -19,7 +19,9 @@ import { powerOffAtMs } from '../../model/run-deadlines.ts';
 import type { RunRecord } from '../../model/stores.ts';
 import type { World } from '../../model/world.ts';
 
-/** At most so long is a balancer asked for that the account has no room for; another run may be removing its own. */
+/**
+ * The longest time that a balancer is asked for that the account has no room for; another run may be removing its own.
+ */
 const LONGEST_FULL_MS = 300_000;
 
 /** Keys or rights may come back. */

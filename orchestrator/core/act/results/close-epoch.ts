@@ -59,8 +59,8 @@ export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch 
 }
 
 /**
- * Or what is wrong with it. `foreign`: the instance has reported another one, and what is there was written by someone
- * else before it. `ours`: the run has signed it.
+ * The manifest of the instance, or what is wrong with it. `foreign`: the instance has reported another one, and what is
+ * there was written by someone else before it. `ours`: the run has signed it.
  */
 async function readOwnManifest(
   core: Core,
@@ -205,7 +205,8 @@ export const isForeignObject = (key: string, { slot, epoch }: EpochId): string =
   `the object ${key} is neither from slot ${slot} epoch ${epoch} nor from the main server: it is ignored`;
 
 /**
- * Of the objects with a manifest's name: those that the instance or the run has signed for this epoch, and all others.
+ * Sorts the objects with a manifest's name: those that the instance or the run has signed for this epoch, and all
+ * others.
  */
 export async function sortManifests(
   objects: Pick<ObjectStore, 'get'>,
@@ -263,7 +264,7 @@ export function ourManifest(
   };
 }
 
-/** By key; the fault of a part that cannot be read, null where the ledger has it already. */
+/** The parts found, by key; the fault of a part that cannot be read, null where the ledger has it already. */
 type FoundParts = Map<string, PartRef | { fault: string | null }>;
 
 /**

@@ -18,7 +18,7 @@ const LEFT_BEHIND = 'left-behind';
 const NAMED = 3;
 
 interface Left {
-  /** With its name and its price: `the load balancer cf-… ($18 a month)`. */
+  /** What is left, with its name and its price: `the load balancer cf-… ($18 a month)`. */
   text: string;
   /** The line of the report. */
   line: string;
@@ -78,9 +78,9 @@ export function isSettled(world: World, record: InstanceRecord): boolean {
 }
 
 /**
- * For a run that is over: stores what is left of it at AWS and forgets the balancer, which gc finds by its tags. That,
- * or a call that was refused to the end, makes its exit code 4. A replay changes nothing. Regions where AWS does not
- * answer have had their own alarm.
+ * Stores what a run that is over has left at AWS and forgets the balancer, which gc finds by its tags. That, or a call
+ * that was refused to the end, makes its exit code 4. A replay changes nothing. Regions where AWS does not answer have
+ * had their own alarm.
  */
 export async function leaveBehind({ run: row, processState, clock }: Core, world: World): Promise<void> {
   const run = await storedRun({ run: row });

@@ -110,7 +110,7 @@ async function* linesOf({ key, products: reported }: PartName, packed: Uint8Arra
   }
 }
 
-/** For a part with the right hash and the wrong content. */
+/** The error for a part with the right hash and the wrong content. */
 function notAPart(key: string, error: unknown, line: number | null): AppError {
   if (error instanceof AppError) return error;
   const where = line === null ? '' : `line ${line}: `;

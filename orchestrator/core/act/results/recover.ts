@@ -62,9 +62,9 @@ export async function listEpochs(objects: ObjectStore, runId: string): Promise<B
 }
 
 /**
- * Without what anyone else may have put into the bucket: in a run whose instances sign, an epoch counts if the main
- * server has stored its key or closed it, and a manifest if its instance or the run has signed it. Parts are looked at
- * when they are read.
+ * The epochs without what anyone else may have put into the bucket: in a run whose instances sign, an epoch counts if
+ * the main server has stored its key or closed it, and a manifest if its instance or the run has signed it. Parts are
+ * looked at when they are read.
  */
 export async function provenEpochs(
   objects: ObjectStore,
@@ -269,7 +269,10 @@ interface FoundManifest {
   publicKey: string | null;
 }
 
-/** Null for an unreadable manifest: its parts are loaded by the hashes in their object keys, the rest of it is lost. */
+/**
+ * The manifest of an epoch; null for an unreadable one: its parts are loaded by the hashes in their object keys, the
+ * rest of it is lost.
+ */
 async function manifestOrNone(
   core: RecoverCore,
   run: RunRecord,
@@ -330,7 +333,7 @@ async function manifestOf(
   }
 }
 
-/** From any phase that an earlier try has left; a move from another phase changes nothing. */
+/** The moves to the end from any phase that an earlier try has left; a move from another phase changes nothing. */
 const TO_THE_END = [
   ['ready', 'done'],
   ['done', 'terminated'],

@@ -24,7 +24,10 @@ export async function holdForRefused(core: Refusing, refused: RefusedRows, most:
   return `the result table refuses rows, and not all of them were found in a minute: ${found}`;
 }
 
-/** They become `failed(load)`; everything else can be published. Throws `internal` when none of them was stored. */
+/**
+ * Makes the refused products `failed(load)`; everything else can be published. Throws `internal` when none of them was
+ * stored.
+ */
 export async function failRefused(core: Refusing, refused: RefusedRows): Promise<void> {
   const { refusals } = refused;
   const moved = await core.results.refuse(refusals, `${listOf(refused, LISTED)}; they failed (load)`);

@@ -21,7 +21,7 @@ export const REBUILT = 'rebuilt';
 
 /** Products in one list object: some 2 MB of text. */
 const LIST_PRODUCTS = 50_000;
-/** Of a list and of one of its lines: 50,000 IDs of 2,000 bytes, each of them escaped. */
+/** The largest list, and the largest of its lines: 50,000 IDs of 2,000 bytes, each of them escaped. */
 const LIST_BYTES = { text: 700_000_000, line: 20_000 };
 
 /** S3 answers SlowDown for some seconds while it scales, for longer than the SDK retries. */
@@ -83,7 +83,7 @@ async function put(
   }
 }
 
-/** Null when the bucket has none. Throws `object-corrupt`. */
+/** The description of a run; null when the bucket has none. Throws `object-corrupt`. */
 export async function readRunDescription(objects: ObjectStore, runId: string): Promise<RunDescription | null> {
   const key = runDescriptionKey(runId);
   const bytes = await objects.get(key);

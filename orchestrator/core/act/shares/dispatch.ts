@@ -23,7 +23,7 @@ const REST_PER_REFUSAL_MS = 5;
 
 interface OfferRound {
   heartbeatMs: number;
-  /** Never empty. */
+  /** Where offers go; never empty. */
   balancers: readonly OfferTarget[];
   /** Instances behind them. */
   targets: number;
@@ -36,7 +36,9 @@ export class Dispatcher {
   readonly #offeredUntil = new Map<string, number>();
   /** Chunks dropped while an offer of them was on its way: the heartbeat may overtake the 202. */
   readonly #dropped = new Set<string>();
-  /** Before this time another pump would do the same as the last one, unless the share or the targets have changed. */
+  /**
+   * The time before which another pump would do the same as the last one, unless the share or the targets have changed.
+   */
   restUntilMs = 0;
   /** No round begins before, whatever has changed. */
   nextRoundMs = 0;

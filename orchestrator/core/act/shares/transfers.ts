@@ -11,14 +11,14 @@ import type { InstanceRecord } from '../../model/stores.ts';
 import type { World } from '../../model/world.ts';
 import { loadParts } from '../results/load-parts.ts';
 
-/** After this many heartbeats without a returned chunk, the instance has begun all of its chunks. */
+/** The heartbeats without a returned chunk after which the instance has begun all of its chunks. */
 const PATIENCE_HEARTBEATS = 8;
 
 export class Transfers {
   readonly #core: Core;
-  /** By `slot.epoch`: when the instance last returned chunks. */
+  /** When the instance last returned chunks, by `slot.epoch`. */
   readonly #gaveAtMs = new Map<string, number>();
-  /** By `slot.epoch`: since when requests have been without success (monotonic ms). */
+  /** Since when requests have been without success (monotonic ms), by `slot.epoch`. */
   readonly #askedSinceMs = new Map<string, number>();
 
   constructor(core: Core) {

@@ -27,12 +27,12 @@ export interface RunCost {
   estimated: CostBreakdown;
   actual: CostBreakdown;
   maxCost: number | null;
-  /** Per 1,000 products stored; null while there are none. */
+  /** The price per 1,000 products stored; null while there are none. */
   per1000: number | null;
   instances: InstanceCost[];
 }
 
-/** At the prices the run was planned with; AWS's bill is the truth. */
+/** The cost of a run at the prices it was planned with; AWS's bill is the truth. */
 export function costOfRun(
   run: RunRecord,
   instances: readonly InstanceRecord[],

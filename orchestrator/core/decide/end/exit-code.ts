@@ -10,7 +10,7 @@ import { stallReason } from '../watchdog.ts';
 type Counted = Awaited<ReturnType<WorkReader['outcomes']>>;
 
 export interface EndInput extends Omit<Counted, 'open' | 'linkPages'> {
-  /** Of a discovery: they are no products. */
+  /** The link pages of a discovery: they are no products. */
   linkPages?: Omit<LedgerCounts, 'open'>;
   request: StopRequest | null;
   /** The failure reason of the products that were left when crawling ended. */

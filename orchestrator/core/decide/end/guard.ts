@@ -8,7 +8,10 @@ const GUARD_RUNS = 5;
 /** Runs that show what is usual of a field: a season of sales belongs to it. */
 export const BAND_RUNS = 90;
 
-/** Null when no product was crawled: then there is nothing to compare, and nothing to publish either. */
+/**
+ * The share of the crawled products that were stored; null when none was crawled: then there is nothing to compare, and
+ * nothing to publish either.
+ */
 export function storedShare(
   outcomes: OutcomeCounts & { reasons: Partial<Record<FailureReason, number>> },
 ): number | null {

@@ -28,10 +28,10 @@ export const MAX_LEDGER_MISSES = 200;
 const MAX_SIGNS = 12;
 const NEARLY_ALL = 0.9;
 const MOST = 0.5;
-/** While a run works, fewer gone products prove nothing. */
+/** The fewest products tried: while a run works, fewer gone products prove nothing. */
 const LEAST_TRIED = 5;
 
-/** While the run works: from the heartbeats. */
+/** The reasons while the run works, from the heartbeats. */
 export function liveReasons(run: Run, instances: readonly InstanceRecord[]): ReasonRow[] {
   const misses = missesOf(instances);
   let tried = misses.reduce((sum, { waiting }) => sum + waiting, 0);
@@ -40,7 +40,7 @@ export function liveReasons(run: Run, instances: readonly InstanceRecord[]): Rea
   return tried >= LEAST_TRIED ? rows : rows.filter(({ reason }) => reason !== 'gone');
 }
 
-/** At the end: from the ledger, with what the instances have seen before they gave up as evidence. */
+/** The reasons at the end, from the ledger, with what the instances have seen before they gave up as evidence. */
 export function finalReasons(
   run: Run,
   instances: readonly InstanceRecord[],
@@ -127,9 +127,9 @@ interface Group {
   waiting: number;
   /** Both. */
   count: number;
-  /** Of those, pages with little text and scripts. */
+  /** How many of those pages have little text and scripts. */
   scriptBuilt: number;
-  /** Of the largest part. */
+  /** The detail of the largest part. */
   detail: string | null;
   filled: string | null;
   url: string | null;

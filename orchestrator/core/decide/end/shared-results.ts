@@ -18,7 +18,7 @@ export function commonFrom(planned: number): number {
 const TITLE_OR_ID = /(?:^|[_\W])(?:title|name|id|sku|gtin|ean|upc|isbn|mpn|asin|productid|h1)\d*(?:[_\W]|$)/i;
 /** Rows with fewer values may rightly be the same. */
 const MIN_VALUES = 3;
-/** Where the queries differ: fewer products with one title may be variants of one article. */
+/** The fewest products with one title where the queries differ: fewer may be variants of one article. */
 const SAME_TITLE = 10;
 
 /** The fields by which people tell products apart. */

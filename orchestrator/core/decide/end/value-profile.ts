@@ -79,7 +79,7 @@ const isNumeric = ({ type }: Column): boolean => type === 'number' || type === '
 /** Products may well share a date from one night to the next. */
 const isVaried = ({ type }: Column): boolean => type !== 'date' && type !== 'datetime';
 
-/** Zero, or a text without a character. */
+/** True for zero, and for a text without a character. */
 const isNothing = (value: string): boolean => /^\s*(?:[-+]?0*\.?0*|\[\])\s*$/.test(value);
 
 /** Whether a number has kept its magnitude, or a price its currency; null where there is nothing to compare. */
@@ -161,7 +161,7 @@ export function judgeValues(
   return { holds, note: null };
 }
 
-/** Null without a row that stands. */
+/** The values of a column now and before; null without a row that stands. */
 const pairOf = ({ now, before }: SampledRow, column: number): Pair | null =>
   before === null ? null : [now[column] ?? null, before[column] ?? null];
 

@@ -34,7 +34,8 @@ const MAX_ROUNDS = 3;
 const MAX_FACTOR = 4;
 
 /**
- * After a death `held` for a pause that grows with each round, then one launch, and `held` until it is seen running.
+ * The gate after a death: `held` for a pause that grows with each round, then one launch, and `held` until it is seen
+ * running.
  */
 function deathGate(world: Observed, region: RegionState): LaunchGate {
   const { rounds, lastMs, isTrying } = deathsSince(world, region);

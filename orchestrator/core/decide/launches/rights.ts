@@ -15,8 +15,8 @@ import type { Action } from '../../model/actions.ts';
 import { formatDuration } from '../../../../shared/domain/quantity.ts';
 
 /**
- * After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a
- * time.
+ * The gate after a refused launch: `held` for a pause that doubles from half a second to two heartbeats, then one
+ * launch at a time.
  */
 export function rightsGate({ nowMs, limits }: Observed, { rights }: RegionState): LaunchGate {
   const refused = rights.launch;
@@ -93,7 +93,7 @@ export const isLasting = (refused: Refused | null, run: Observed['run']): boolea
   refused !== null && refused.lastMs - refused.sinceMs >= stallWindowMs(run, null);
 
 /**
- * For a refusal by a policy of the organisation, which no right of this account lifts; null for any other.
+ * The remedy for a refusal by a policy of the organisation, which no right of this account lifts; null for any other.
  * https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
  */
 export const organisationRemedy = (message: string): string | null =>

@@ -160,7 +160,10 @@ function moveChunks(loads: readonly WorkerLoad[], chunkSize: number, transferMs:
 
 const throughMs = (load: WorkerLoad, chunkSize: number): number => load.endMs + chunkSize * load.worker.paceMs;
 
-/** While all end in time, a smaller gain is not worth an uneven fleet. Boot times usually differ by this much. */
+/**
+ * The least gain for which a chunk moves: while all end in time, a smaller one is not worth an uneven fleet. Boot times
+ * usually differ by this much.
+ */
 function leastGainMs(world: Observed, takers: readonly Worker[], chunkSize: number): number {
   const paceMs = takers.reduce((least, p) => Math.min(least, p.paceMs), Infinity);
   return Math.max(2 * chunkSize * paceMs, 2 * world.limits.heartbeatMs, world.limits.bootMs);
@@ -211,7 +214,7 @@ interface Shares {
   chunkSize: number;
 }
 
-/** Null with fewer than two takers. */
+/** The shares of the takers; null with fewer than two. */
 function sharesOf({ workers, unassigned, chunkSize }: Workers): Shares | null {
   const takers = workers.filter((p) => p.canTake);
   return takers.length < 2 ? null : { takers, levelMs: waterFillLevel(takers, unassigned), chunkSize };

@@ -10,13 +10,13 @@ import type { InstanceRecord } from '../../model/stores.ts';
 import type { World } from '../../model/world.ts';
 
 export interface OfferTarget {
-  /** Of the balancer; without one, of an instance. */
+  /** The URL of the balancer; without one, of an instance. */
   url: string;
   /** Healthy instances behind it; at least one. */
   healthy: number;
 }
 
-/** Empty while no instance is healthy. */
+/** The targets of offers; empty while no instance is healthy. */
 export function offerTargets({ regions, fleet, targets }: World): OfferTarget[] {
   const healthy = new Map<string, InstanceRecord[]>();
   for (const record of fleet.latest.values()) {

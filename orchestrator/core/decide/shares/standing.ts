@@ -7,8 +7,9 @@ import { type Observed, observedInRows } from '../../model/world.ts';
 import { forecastEnd } from './end-forecast.ts';
 
 /**
- * By its end, and until then by the median forecast (p50) of the crawl plus the time kept free for publishing. Null
- * without a basis: before the first grant, and while what is left waits for something other than the crawl.
+ * How a run stands against its deadline: by its end, and until then by the median forecast (p50) of the crawl plus the
+ * time kept free for publishing. Null without a basis: before the first grant, and while what is left waits for
+ * something other than the crawl.
  */
 export function standingOf(rows: Pick<Observed, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>): Standing | null {
   const { run, fleet, nowMs } = rows;
@@ -20,7 +21,7 @@ export function standingOf(rows: Pick<Observed, 'nowMs' | 'run' | 'fleet' | 'wor
   return p50Ms === null || p50Ms <= nowMs ? null : standingAt(run, p50Ms + tailMs(run.deadlineAtMs - run.startedAtMs));
 }
 
-/** By an end that is known or expected. */
+/** How a run stands by an end that is known or expected. */
 export function standingAt(
   { report, deadlineAtMs }: Pick<RunRecord, 'report' | 'deadlineAtMs'>,
   endMs: number,

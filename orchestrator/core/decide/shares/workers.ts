@@ -82,7 +82,7 @@ function unseen({ nowMs, limits }: Observed, { lastHeartbeatAtMs }: InstanceReco
 const isGivingBack = (world: Observed, record: InstanceRecord): boolean =>
   record.rotateAtMs !== null || mustReturnProducts(world, record);
 
-/** Null for a slot in which nothing will be crawled, or with an open incident. */
+/** The worker of a slot; null for one in which nothing will be crawled, or with an open incident. */
 function workerOf(
   world: Observed,
   { slot, record, isExtra }: { slot: number; record: InstanceRecord | undefined; isExtra: boolean },
