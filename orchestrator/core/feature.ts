@@ -12,7 +12,7 @@ import type { RunEvents } from './run-events.ts';
 export interface Feature extends DataFeature, PageFeature {
   /** Its top-level keys of fleet.yaml. */
   sections?: readonly Section<unknown>[];
-  /** Told of what runs and the schedule do. */
+  /** Listeners to what runs and the schedule do. */
   runEvents?: RunEvents;
 }
 

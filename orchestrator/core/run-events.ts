@@ -54,7 +54,7 @@ export interface WatchedRun {
 }
 
 export interface RunWatcher {
-  /** After each round of the loop. */
+  /** Called after each round of the loop. */
   note(world: World): void;
   /** The loop has ended, and waits. */
   end?(): Promise<void>;
@@ -77,7 +77,7 @@ export interface DecidedDueTime extends Times, Pick<RunResult, 'reason'> {
 /** A run that went on after its time and was asked to leave, or that cannot be resumed. */
 export interface StuckRun {
   runId: string | null;
-  /** Null: no due time has started it. */
+  /** The due time of the run; null: none has started it. */
   dueAtMs: number | null;
   sentence: string;
   hint: string;

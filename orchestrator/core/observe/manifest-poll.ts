@@ -136,7 +136,10 @@ export class ManifestPoll {
     return false;
   }
 
-  /** Null for an unreadable part: the manifest, or the closing of the epoch, decides what becomes of it. */
+  /**
+   * The products of a part; null for an unreadable one: the manifest, or the closing of the epoch, decides what becomes
+   * of it.
+   */
   async #countProducts(part: PartName): Promise<number | null> {
     try {
       return await countProducts(this.#core.objects, part);

@@ -20,7 +20,10 @@ import { regionNamed, type Regions, regionsFromRow } from '../model/regions.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { Observed, SiteState, World } from '../model/world.ts';
 
-/** Until the first poll after a call that changes AWS; each further delay is 1.5 times longer, up to the slowest. */
+/**
+ * The time until the first poll after a call that changes AWS; each further delay is 1.5 times longer, up to the
+ * slowest.
+ */
 const SOONEST_MS = 250;
 /** A round this share of `lostMs` after the one before is a standstill. */
 const STANDSTILL_SHARE = 1 / 3;
@@ -153,7 +156,9 @@ export class Observer {
     );
   }
 
-  /** After a step of the wall clock, or a sleep of this machine, silence counts anew; AWS must be asked again. */
+  /**
+   * Begins to count silence anew after a step of the wall clock, or a sleep of this machine; AWS must be asked again.
+   */
   async #watchClock(toleranceMs: number): Promise<void> {
     const { processState, clock } = this.#core;
     const nowMs = clock.now();

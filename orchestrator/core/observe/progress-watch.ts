@@ -18,7 +18,7 @@ export class ProgressWatch {
   #lookedMs: number | null = null;
   #stall: Stall | null = null;
 
-  /** Null while there is nothing to wait for. */
+  /** Looks for a stall; null while there is nothing to wait for. */
   look(world: Observed, monotonicMs: number): Stall | null {
     const sinceLookMs = this.#lookedMs === null ? 0 : monotonicMs - this.#lookedMs;
     this.#lookedMs = monotonicMs;
@@ -75,6 +75,6 @@ function isSilent({ nowMs, limits }: Observed, { lastHeartbeatAtMs, phaseAtMs }:
 const isServed = ({ regions, targets }: Observed): boolean =>
   regions.some((r) => r.balancerActive) && [...targets.values()].includes('healthy');
 
-/** Before the first request of the fleet. */
+/** True before the first request of a fleet that renders. */
 const isBrowserStarting = ({ run, fleet }: Observed): boolean =>
   run.settings.site.render !== 'http' && fleet.all.every((r) => (r.progress?.tried ?? 0) === 0);

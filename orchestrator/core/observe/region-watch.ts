@@ -20,7 +20,7 @@ export class RegionWatch {
   failingSinceMs: number | null = null;
   /** How the last call without an answer failed. */
   failure = '';
-  /** As last reported. */
+  /** True when the region was out as last reported. */
   wasOut = false;
   readonly #core: Core;
   readonly #ports: RegionPorts;
@@ -64,7 +64,8 @@ export class RegionWatch {
   }
 
   /**
-   * Never rejects; joins a look that is under way. Without instances EC2 is polled only with `isCheck`.
+   * Looks at the region. Never rejects; joins a look that is under way. Without instances EC2 is polled only with
+   * `isCheck`.
    * @param instances of this region
    */
   look(run: RunRecord, instances: readonly InstanceRecord[], isCheck: boolean): Promise<void> {
@@ -137,8 +138,8 @@ export class RegionWatch {
   }
 
   /**
-   * Without an answer the last one stands: a failing Describe proves nothing about instances or the other service.
-   * Resolves with how the service failed to answer; null after an answer, a refusal included.
+   * Asks a service. Without an answer the last one stands: a failing Describe proves nothing about instances or the
+   * other service. Resolves with how the service failed to answer; null after an answer, a refusal included.
    */
   async #ask(service: string, look: () => Promise<void>): Promise<string | null> {
     try {

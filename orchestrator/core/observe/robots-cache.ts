@@ -9,11 +9,11 @@ export interface RobotsReader {
 }
 
 export interface RobotsCacheOptions {
-  /** Null when robots.txt is ignored: then it is not requested. */
+  /** The reader of robots.txt; null when it is ignored: then it is not requested. */
   reader: RobotsReader | null;
   clock: Clock;
   alarm: (detail: string) => Promise<void>;
-  /** From the run's start to its deadline; scales the pause between two reads. */
+  /** The time from the run's start to its deadline; scales the pause between two reads. */
   deadlineMs: number;
   heartbeatMs: number;
 }
@@ -24,7 +24,7 @@ const MINUTE_MS = 60_000;
 const SHORTEST_MS = 10_000;
 
 export class RobotsCache {
-  /** Null before the first read: no instance may crawl until then. */
+  /** The policy in force; null before the first read: no instance may crawl until then. */
   policy: RobotsPolicy | null;
   readonly #options: RobotsCacheOptions;
 

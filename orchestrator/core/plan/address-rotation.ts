@@ -4,7 +4,7 @@
  */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 
-/** At most a fifth of the fleet, rounded up, rotates at once; the rest keeps crawling. */
+/** The part of the fleet that rotates at once: at most a fifth, rounded up; the rest keeps crawling. */
 const SHARE = 5;
 
 /** Number of waves in which the fleet rotates, and the maximum number of instances in each. */

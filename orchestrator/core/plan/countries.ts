@@ -1,6 +1,8 @@
 /** The countries of AWS's regions, for `site.countries`. */
 
-/** By ISO 3166 code, from https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html */
+/**
+ * The regions by ISO 3166 code, from https://docs.aws.amazon.com/global-infrastructure/latest/regions/aws-regions.html
+ */
 const REGIONS: Record<string, readonly string[]> = {
   AE: ['me-central-1'],
   AU: ['ap-southeast-2', 'ap-southeast-4'],

@@ -22,7 +22,7 @@ import type { PlanInput } from './plan.ts';
 const DRAWS = 200;
 /** Maximum number of groups of launch positions; each group counts as launched at its latest position. */
 const GROUPS = 32;
-/** Only the median page time is known; a shop's slowest twentieth takes about three times as long. */
+/** How much longer than the median page, which alone is known, a shop's slowest twentieth takes: about three times. */
 export const PAGE_P95_FACTOR = 3;
 /** Share of the variance that is common to the run. */
 export const COMMON = 0.25;
@@ -163,7 +163,7 @@ export class FinishModel {
   }
 }
 
-/** Never 0 or 1, where the quantiles are infinite. */
+/** A random number between 0 and 1, never either of them, where the quantiles are infinite. */
 const uniform = (random: Random): number => Math.min(1 - 1e-9, Math.max(1e-9, random.next()));
 
 const normal = (random: Random): number => normalQuantile(uniform(random));

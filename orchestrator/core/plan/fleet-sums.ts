@@ -11,18 +11,24 @@ const LAUNCH_GAP_MS = 500;
 /** Parsing and the journal, on top of a page's own time. */
 export const PAGE_OVERHEAD_MS = 5;
 
-/** At most until the first byte of a page that is rendered; it is read long after that, and the pace counts from it. */
+/**
+ * The longest time until the first byte of a page that is rendered; it is read long after that, and the pace counts
+ * from it.
+ */
 const RENDERED_ANSWER_MS = 500;
 
 /** What does not depend on the number of instances. */
 export interface Work {
   products: number;
-  /** As configured, or longer if the rate ceiling of the fleet is below one instance's rate. */
+  /** The interval as configured, or longer if the rate ceiling of the fleet is below one instance's rate. */
   intervalMs: number;
   domains: readonly DomainPace[];
   /** The domain that decides how long an instance takes. */
   busiest: DomainPace;
-  /** From the start of one request to the start of the next, over all domains: an instance has one page at a time. */
+  /**
+   * The time from the start of one request to the start of the next, over all domains: an instance has one page at a
+   * time.
+   */
   requestMs: number;
   /** Time per product: its requests, one after the other. */
   paceMs: number;
@@ -112,8 +118,8 @@ export function lostToRotation(input: PlanInput, crawl: number, instances: numbe
 }
 
 /**
- * With address rotation, a chunk lasts no longer than a rotation takes: what a rotation cuts short is made up for
- * quickly.
+ * The largest chunk; with address rotation, one that lasts no longer than a rotation takes: what a rotation cuts short
+ * is made up for quickly.
  */
 export function largestChunk(input: PlanInput, work: Pick<Work, 'paceMs'>): number {
   if ((input.recycleEveryMs ?? null) === null) return MAX_CHUNK;

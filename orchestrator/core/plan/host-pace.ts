@@ -2,13 +2,13 @@
 import { type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
 import { siteHostOf } from '../../../shared/domain/same-site.ts';
 
-/** Of one domain of the shop; a run has them in the order of `templatesOf`. */
+/** The pace of one domain of the shop; a run has them in the order of `templatesOf`. */
 export interface HostPace {
-  /** With its port, unless that is the scheme's own. */
+  /** The host with its port, unless that is the scheme's own. */
   host: string;
   /** The interval there, in milliseconds: as planned, or the Crawl-delay that came since. */
   intervalMs: number;
-  /** Omitted while the site has not asked for a slower pace in mid-run. */
+  /** The cap; omitted while the site has not asked for a slower pace in mid-run. */
   cap?: HostCap;
 }
 

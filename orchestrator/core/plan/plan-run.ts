@@ -106,7 +106,7 @@ const atLeast = (pace: HostPace, intervalMs: number): HostPace => ({
   intervalMs: Math.max(intervalMs, pace.intervalMs),
 });
 
-/** Null when one of them is unknown. */
+/** The sum of the regions' quotas; null when one of them is unknown. */
 const sumOfQuotas = (regions: readonly PlanRegion[]): number | null =>
   regions.reduce<number | null>(
     (sum, { vcpuQuota }) => (sum === null || vcpuQuota === null ? null : sum + vcpuQuota),

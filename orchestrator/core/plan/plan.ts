@@ -22,7 +22,7 @@ export interface PlanInput extends BillingTerms {
   /** Fresher prices than the shipped ones; null or omitted for none. */
   prices?: Prices | null;
   products: number;
-  /** From the start of the run to the deadline. */
+  /** The time from the start of the run to the deadline. */
   deadlineMs: number;
   /** Start to start, per address and domain, as configured. */
   intervalMs: number;
@@ -33,19 +33,19 @@ export interface PlanInput extends BillingTerms {
   memoryGb: number;
   /** Requests per second of the whole fleet; null for no ceiling. */
   maxRatePerSecond: number | null;
-  /** Of each domain, with what it has asked for; omitted: the interval and the delays are all. */
+  /** The pace of each domain, with what it has asked for; omitted: the interval and the delays are all. */
   paces?: readonly HostPace[];
   /** Median time of a page, from earlier runs or a default. */
   pageP50Ms: number;
   bootP50Ms: number;
   bootP95Ms: number;
-  /** From the last page of an instance to its rows in the result table. */
+  /** The time from the last page of an instance to its rows in the result table. */
   tailMs: number;
-  /** Until the load balancer takes traffic, in parallel with the boot. */
+  /** The time until the load balancer takes traffic, in parallel with the boot. */
   balancerMs: number;
   minInstances: number;
   maxInstances: number;
-  /** In USD; null for no cap. */
+  /** The most that the run may cost, in USD; null for no cap. */
   maxCost: number | null;
   /** vCPUs a run may use; null when unknown. */
   vcpuQuota: number | null;
@@ -54,7 +54,7 @@ export interface PlanInput extends BillingTerms {
   graceMs: number;
   /** How often each address rotates; null or omitted: never. */
   recycleEveryMs?: number | null;
-  /** Of the bucket; and of the instances, unless `regions` names others. */
+  /** The region of the bucket; and of the instances, unless `regions` names others. */
   region: string;
   /** Where instances may be launched; omitted: in `region`, within `vcpuQuota`. */
   regions?: readonly PlanRegion[];
@@ -82,7 +82,10 @@ export interface CostBreakdown {
   /** The load balancer's started hours, its traffic, and its public addresses. */
   balancer: number;
   s3: number;
-  /** Between regions: results to the bucket, the bundle from it; omitted for instances in the bucket's region. */
+  /**
+   * The traffic between regions: results to the bucket, the bundle from it; omitted for instances in the bucket's
+   * region.
+   */
   traffic?: number;
   total: number;
   currency: 'USD';
@@ -144,9 +147,9 @@ export interface Plan {
   /** Products one instance can crawl in the window. */
   capacityEach: number;
   intervalMs: number;
-  /** Of a shop with several domains: how many, and the share of the products that the busiest one has. */
+  /** The number of domains of a shop with several, and the share of the products that the busiest one has. */
   domains?: { count: number; busiestShare: number };
-  /** Of each domain; omitted for one that has asked for nothing but the interval. */
+  /** The pace of each domain; omitted for one that has asked for nothing but the interval. */
   paces?: readonly HostPace[];
   /** Time per product: for each of its pages, interval plus margin, or the page time if that is longer. */
   paceMs: number;
@@ -154,7 +157,7 @@ export interface Plan {
   /** The slow boot assumed by the plan. */
   bootP95Ms: number;
   rampMs: number;
-  /** After the start of the run. */
+  /** The median end, after the start of the run. */
   endP50Ms: number;
   endP95Ms: number;
   /** Share of runs that end by the deadline if no instance is lost, banned, slow or fails to boot. */
@@ -166,7 +169,7 @@ export interface Plan {
   regions?: RegionShare[];
   vcpus: number;
   vcpuQuota: number | null;
-  /** Omitted when the account's quota was not queried. */
+  /** The account's quota; omitted when it was not queried. */
   quota?: QuotaFacts;
   cost: CostBreakdown;
   /** Public IPv4 addresses of the load balancers in that price; omitted: none. */
@@ -174,9 +177,9 @@ export interface Plan {
   verdict: PlanVerdict;
   /** Why the verdict is not `feasible`, one sentence each; empty otherwise. */
   faults: string[];
-  /** Omitted when the whole list is crawled. */
+  /** What is due and what is carried over; omitted when the whole list is crawled. */
   recrawl?: RecrawlPlan;
-  /** Null for a discovery that cannot be done; omitted for a run that is no discovery. */
+  /** How far a discovery may grow; null for one that cannot be done, omitted for a run that is no discovery. */
   growth?: GrowthPlan | null;
   /** The earliest end within the same limits, after the start; null when there is none or the plan is feasible. */
   earliestEndMs: number | null;

@@ -15,18 +15,18 @@ export const PRICES_OF = '2025-06-01';
  * /vpc/pricing.
  */
 interface RegionPrices {
-  /** Per hour of a nano; micro, small and medium cost two, four and eight times as much in every region. */
+  /** The price per hour of a nano; micro, small and medium cost two, four and eight times as much in every region. */
   t4gNano: number;
   t3Nano: number;
-  /** Per application load balancer and started hour. */
+  /** The price per application load balancer and started hour. */
   balancerHour: number;
   lcuHour: number;
   gp3GbMonth: number;
-  /** Per 1,000 PUT, COPY, POST or LIST requests. */
+  /** The price per 1,000 PUT, COPY, POST or LIST requests. */
   s3Put: number;
-  /** Per 1,000 GET requests. */
+  /** The price per 1,000 GET requests. */
   s3Get: number;
-  /** Per GB from here to another region. */
+  /** The price per GB from here to another region. */
   outGb: number;
 }
 
@@ -50,7 +50,7 @@ const SIZE_FACTOR: Record<string, number> = { nano: 1, micro: 2, small: 4, mediu
 
 export interface Price {
   usd: number;
-  /** Set when the figure is a guess. */
+  /** A warning when the figure is a guess. */
   warning: string | null;
 }
 
@@ -168,7 +168,7 @@ export interface PriceList {
   region: string;
   /** When they were fetched, ISO date. */
   of: string;
-  /** Per hour, by instance type. */
+  /** The price per hour, by instance type. */
   hourly: Record<string, number>;
   ipv4Hour?: number;
   gp3GbMonth?: number;

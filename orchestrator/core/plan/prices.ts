@@ -27,7 +27,7 @@ export const billedHours = (lifeMs: number): number =>
 
 export interface EstimateInput extends BillingTerms, S3Requests {
   region: string;
-  /** Of the bucket; omitted: the same. */
+  /** The region of the bucket; omitted: the same. */
   bucketRegion?: string;
   /** Crawled in this region. */
   products: number;
@@ -73,7 +73,7 @@ export function instancePerMonth(
 }
 
 interface BilledInstance {
-  /** Omitted: the region of the input. */
+  /** The region of the instance; omitted: that of the input. */
   region?: string;
   instanceType: string;
   launchedAtMs: number;
@@ -82,7 +82,7 @@ interface BilledInstance {
 }
 
 export interface ActualInput extends BillingTerms {
-  /** Of the bucket; and of instances that name none. */
+  /** The region of the bucket; and of instances that name none. */
   region: string;
   /** The prices of the plan. */
   prices?: Prices | null;
@@ -124,7 +124,7 @@ export function sumOf(costs: readonly CostBreakdown[]): CostBreakdown {
   }));
 }
 
-/** In one region. */
+/** What was spent in one region. */
 function actualIn(input: ActualInput & { bucketRegion: string }): CostBreakdown {
   let instances = 0;
   let credits = 0;

@@ -4,7 +4,7 @@
 export interface PlanRegion {
   region: string;
   maxInstances: number;
-  /** Null: 1, where another region has a weight. */
+  /** The weight; null: 1, where another region has a weight. */
   weight: number | null;
   /** vCPUs a run may use there; null when unknown. */
   vcpuQuota: number | null;

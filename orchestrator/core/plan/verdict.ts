@@ -61,9 +61,9 @@ function earliestEnd(planning: Planning): number | null {
 }
 
 /**
- * With a budget the fastest fleet may be too expensive while a smaller, slower one is not. The price falls with time
- * until the load balancer's hours outweigh what fewer boots save, so going up in steps finds the first deadline that
- * fits.
+ * The first deadline that fits a budget, with which the fastest fleet may be too expensive while a smaller, slower one
+ * is not. The price falls with time until the load balancer's hours outweigh what fewer boots save, so going up in
+ * steps finds it.
  */
 function soonestAffordable(planning: Planning, fromMs: number): number | null {
   const { input, work, model } = planning;

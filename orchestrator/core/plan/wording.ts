@@ -5,7 +5,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 export const dollars = (usd: number): string =>
   `$${usd === 0 || usd >= 0.01 ? usd.toFixed(2) : Number(usd.toPrecision(2))}`;
 
-/** With separators between thousands. */
+/** The number, with separators between thousands, and the word in singular or plural. */
 export const plural = (n: number, word: string): string => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
 
 /**
@@ -16,7 +16,7 @@ export function roundUp(ms: number): number {
   return Math.ceil(ms / unitMs) * unitMs;
 }
 
-/** As typed after --deadline: without the space. */
+/** The duration as typed after --deadline: without the space. */
 export const asFlag = (ms: number): string => formatDuration(ms).replaceAll(' ', '');
 
 /** Rounded down, so that 100 % means always. */

@@ -11,7 +11,7 @@ import { type HostPace, hostsOf } from '../plan/host-pace.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { Config } from '../config/load-config.ts';
 
-/** Of the last run of each host of the site, where it asked for a slower pace. */
+/** The paces that each host of the site asked of its last run, where it asked for a slower one. */
 export async function readAskedPaces(config: Config, database: Database): Promise<HostPace[]> {
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
   if (!(await isMigrated(database))) return [];

@@ -37,7 +37,7 @@ export function architecturesWithBrowser(types: readonly string[]): Architecture
   return [...new Set((holding.length > 0 ? holding : types).map(architectureOf))];
 }
 
-/** For the plan's warnings. */
+/** The warning of a plan whose machines install Chromium at their boot. */
 export const INSTALLED_AT_BOOT =
   'Each machine installs Chromium at its boot, because aws.image is a plain Debian, or this account has no image with Chromium ' +
   'for every type in aws.instance_types that holds a browser: the plan assumes 2.5 minutes for a boot and 5 for a slow one, an estimate that was never ' +

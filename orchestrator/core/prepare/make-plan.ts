@@ -1,4 +1,4 @@
-/** From the configuration to a plan: everything that can be known, and refused, before anything is launched. */
+/** The way from the configuration to a plan: everything that can be known, and refused, before anything is launched. */
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { domainPaces } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -35,7 +35,7 @@ export interface PlanFacts {
   asked?: readonly HostPace[];
   prices: FreshPrices;
   quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota>;
-  /** Of `aws.regions`; null or omitted for the short form. */
+  /** The regions of `aws.regions`; null or omitted for the short form. */
   regions?: { list: readonly PlanRegion[]; notes: string[] } | null;
   /** This machine is in the VPC of the fleet and can offer products to instances itself. */
   reachesInstances?: boolean;
@@ -176,7 +176,7 @@ function withoutBalancer(input: PlanInput): Plan {
 /** Above it a balancer costs little beside the fleet, and the main server keeps fewer connections. */
 const MOST_WITHOUT_BALANCER = 10;
 
-/** Null when it takes more instances, or cannot be done. */
+/** The plan of a small fleet without a balancer; null when it takes more instances, or cannot be done. */
 function smallWithoutBalancer(input: PlanInput): Plan | null {
   const plan = withoutBalancer(input);
   return plan.verdict === 'feasible' && plan.instances <= MOST_WITHOUT_BALANCER ? plan : null;

@@ -156,7 +156,10 @@ async function unreadHistory(database: Database): Promise<string[]> {
   ];
 }
 
-/** With `migrate` it creates our own tables; without, it changes nothing in the database. `output`: see openWaiting. */
+/**
+ * Opens the database for what comes before a run. With `migrate` it creates our own tables; without, it changes nothing
+ * in the database. `output`: see openWaiting.
+ */
 export async function preflight(
   config: Config,
   target: Target,

@@ -14,7 +14,7 @@ export interface ProductList {
   ids: string[];
   /** Entries that repeat an earlier ID. */
   duplicates: number;
-  /** Of the whole products.query, with the faults of its length; omitted for other products. */
+  /** The record of the whole products.query, with the faults of its length; omitted for other products. */
   list?: ListRecord & ListFaults;
   /**
    * Median time of a page in an earlier run that rendered alike; omitted without one, and for pages over HTTP alone.
@@ -22,7 +22,7 @@ export interface ProductList {
   pageMs?: number;
   /** New URLs of seeds, sitemaps and search terms. */
   entered?: number;
-  /** Of a discovery: prefixes of the paths that no redirect may lead to. */
+  /** Prefixes of the paths that no redirect of a discovery may lead to. */
   deny?: readonly string[];
   /** Plans what fits; omitted: all of them. In a discovery `ids` are only some of the paths that wait. */
   fit?: FitProducts;

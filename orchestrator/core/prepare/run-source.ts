@@ -11,7 +11,10 @@ export interface RunSource {
   isQuery?: true;
   /** The run that it tries again: the new one is of its kind, a dry run or on AWS. Called first. */
   parent?(config: Config): Promise<RunRecord>;
-  /** Null when there is nothing to do and the user knows why. The result table is checked afterwards. */
+  /**
+   * Chooses the products; null when there is nothing to do and the user knows why. The result table is checked
+   * afterwards.
+   */
   choose(
     checked: Preflight,
     parent: RunRecord | null,

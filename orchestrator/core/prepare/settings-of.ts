@@ -72,7 +72,7 @@ export function settingsOf(
   };
 }
 
-/** Of all that decides which rows a page gives: after a change each page is read whole once. */
+/** The fingerprint of all that decides which rows a page gives: after a change each page is read whole once. */
 function contentFingerprint(config: Config): string {
   const { product_url, render, keep_cookies } = config.values.site;
   const reading = [READING_RULES, userAgentOf(config), render, keep_cookies, config.mapping];

@@ -71,7 +71,7 @@ export function findingsOf(
   };
 }
 
-/** For a dry run: a paid one has AWS's clock to compare with. */
+/** Warnings of a wrong clock, for a dry run: a paid one has AWS's clock to compare with. */
 export function clockWarnings({ skewMs = 0 }: RobotsReading): string[] {
   if (skewMs === 0) return [];
   const off = `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'}`;

@@ -14,7 +14,7 @@ export interface AttemptDocument {
   slot: number | null;
   epoch: number | null;
   address: string | null;
-  /** Null for an attempt that did not end in a result: its address was stopped. */
+  /** The outcome; null for an attempt that did not end in a result: its address was stopped. */
   outcome: Outcome | null;
   /** A FailureReason, or the verdict that stopped the address. */
   reason: string | null;
@@ -44,7 +44,7 @@ export async function readProduct(given: string, { stores, history }: { stores: 
   }
   const rows: { table: string; rows: Record<string, unknown>[] }[] = [];
   const newestByTable = new Map(runs.toReversed().map(({ settings }) => [settings.results.table, settings]));
-  /** By result table with a history, newest first. */
+  /** The changes of each result table with a history, newest first. */
   const changes: { table: string; changes: ProductChange[] }[] = [];
   for (const [table, settings] of newestByTable) {
     rows.push({ table, rows: await history.resultRows(settings, id, ROWS) });

@@ -47,7 +47,7 @@ export async function countFormulas(rows: AsyncIterable<Row>, columns: readonly 
   return count;
 }
 
-/** With `;` for a comma, as in much of Europe, a spreadsheet begins a cell at each. */
+/** The cells that a spreadsheet makes of a value where it has `;` for a comma, as in much of Europe. */
 const cellsOf = (value: unknown): string[] => textOf(value).split(';');
 
 const withoutFormula = (value: unknown): unknown =>

@@ -29,7 +29,7 @@ export interface LiveCounts extends OutcomeCounts {
   requests: number;
   /** Smallest gap of any address; null before a second request. */
   minGapMs: number | null;
-  /** Since the first instance was ready; null before. */
+  /** The products per second since the first instance was ready; null before. */
   perSecond: number | null;
   /** Addresses with an open ban, and with a suspicion that no canary page has settled. */
   banned: number;
@@ -65,7 +65,7 @@ export function summaryOf(run: RunRecord) {
     finishedAt: isoOrNull(run.finishedAtMs),
     dryRun: run.dryRun,
     planned: run.planned,
-    /** Null until the report is written. */
+    /** The products of the report; null until it is written. */
     products: report?.products ?? null,
     cost: report?.cost ?? null,
     /** How full the rows were; null until they are judged. */
@@ -96,9 +96,9 @@ export async function readRun(run: RunRecord, { fleet, results, work }: RunReade
     reasons: reasonsOf(run, instances),
     /** False for a discovery, which `retry` refuses. */
     canRetry: !retryRefuses(run.settings),
-    /** Against the deadline; null while there is no basis for an estimate. */
+    /** How the run stands against the deadline; null while there is no basis for an estimate. */
     standing: standingOf(rows),
-    /** Null for a run that is not crawling. */
+    /** The forecast of the end; null for a run that is not crawling. */
     projection: end && {
       p50: isoOrNull(end.p50Ms),
       p95: isoOrNull(end.p95Ms),

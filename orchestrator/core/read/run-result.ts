@@ -11,11 +11,11 @@ import { adviceForDiscovery } from '../model/try-again.ts';
 
 /** How a run ended, or a start that never became a run. */
 export interface RunResult {
-  /** Null when it ended before a run was stored. */
+  /** The run's ID; null when it ended before a run was stored. */
   run: string | null;
   /** Phase of the run; null without one. */
   state: string | null;
-  /** Null when a signal ended the process before a run was stored. */
+  /** The exit code; null when a signal ended the process before a run was stored. */
   exitCode: ExitCode | null;
   reason: string | null;
   onTime: boolean | null;
@@ -94,7 +94,7 @@ const banOf = ({ address, rule, atMs, overAtMs }: BanReport): Ban => {
   return { address, rule: plain(rule), at: new Date(atMs).toISOString(), overAt };
 };
 
-/** In a notice, and in the record of a schedule. */
+/** The most reasons in a notice, and in the record of a schedule. */
 const MAX_REASONS = 3;
 const MAX_LINES = 5;
 
@@ -124,7 +124,7 @@ export const timesOf = ({ settings, startedAtMs, finishedAtMs }: RunRecord): Tim
   endedAtMs: finishedAtMs,
 });
 
-/** In a sentence. Times are shown in the time zone. */
+/** How a run ended, in a sentence. Times are shown in the time zone. */
 export function endSentence(result: RunResult, { dueAtMs }: Pick<Times, 'dueAtMs'>, timezone: string): string {
   const {
     run,

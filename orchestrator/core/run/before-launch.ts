@@ -144,7 +144,7 @@ function mappingFinding(config: Config): Finding {
 export interface ExamineOptions extends ConfigSource {
   flags: readonly FlagValue[];
   dryRun: boolean;
-  /** For tests. Omitted: all of them. */
+  /** The checks to make, for tests. Omitted: all of them. */
   checks?: readonly Check[];
 }
 
@@ -168,7 +168,7 @@ export async function examine(options: ExamineOptions): Promise<CheckResult[]> {
   return [read, ...(await look(checksFor(dryRun, options.checks), place, {}, 1))];
 }
 
-/** Without skipped checks, such as the plan's, and without warnings that hold for every run. */
+/** The warnings, without those of skipped checks, such as the plan's, and without those that hold for every run. */
 const warningsOf = (results: readonly CheckResult[]): string[] =>
   results
     .filter(({ isSkipped }) => isSkipped !== true)

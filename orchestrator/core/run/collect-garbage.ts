@@ -22,7 +22,7 @@ export interface GarbageOptions {
 }
 
 export interface GarbageReport {
-  /** Null when no region is configured, so there is no cloud to check. */
+  /** What was found at AWS; null when no region is configured, so there is no cloud to check. */
   cloud: GcReport | null;
   /** Runs whose staging table was dropped, or would be. */
   staging: string[];
@@ -64,7 +64,7 @@ async function reapCloud(options: GarbageOptions, workedOn: ReadonlySet<string>)
 
 const QUIET_MS = 15_000;
 
-/** At the start of a run: takes bounded time and never fails; returns what it did as lines. */
+/** Collects garbage at the start of a run: takes bounded time and never fails; returns what it did as lines. */
 export async function collectGarbageQuietly(options: GarbageOptions): Promise<string[]> {
   const done = new AbortController();
   try {

@@ -1,4 +1,7 @@
-/** From an accepted plan to a running run: sandbox or AWS, bundle, listener, rows in the database, then the loop. */
+/**
+ * The way from an accepted plan to a running run: sandbox or AWS, bundle, listener, rows in the database, then the
+ * loop.
+ */
 import type { LaunchTemplate } from '../model/core.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';

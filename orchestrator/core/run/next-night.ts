@@ -12,12 +12,12 @@ import type { Config } from '../config/load-config.ts';
 import { probeTable } from '../prepare/settings-of.ts';
 import { stateDirOf } from '../config/state-dir.ts';
 
-/** After a run; what is left then is removed after the next one. */
+/** The time for it after a run; what is left then is removed after the next one. */
 const QUIET_MS = 120_000;
 
 /**
- * Of this configuration's runs, discoveries and probes: other sites that share the database have their own `retention`.
- * The folder of a dry run, with its bucket and its machines, goes with the rest.
+ * Prunes this configuration's runs, discoveries and probes: other sites that share the database have their own
+ * `retention`. The folder of a dry run, with its bucket and its machines, goes with the rest.
  */
 export async function pruneRuns(
   db: Database,
@@ -35,7 +35,10 @@ export async function pruneRuns(
   return pruned;
 }
 
-/** Also of runs that were pruned before: one that is only over still has results for `load` and `verify` there. */
+/**
+ * Removes the folders of pruned dry runs, also of those pruned before: one that is only over still has results for
+ * `load` and `verify` there.
+ */
 async function removeSandboxes(configFile: string, runs: Pick<RunStore, 'get'>): Promise<void> {
   const { sandboxes, sandbox } = stateDirOf(configFile);
   if (!existsSync(sandboxes)) return;
@@ -45,7 +48,7 @@ async function removeSandboxes(configFile: string, runs: Pick<RunStore, 'get'>):
   }
 }
 
-/** After a run: takes bounded time and never fails. */
+/** Prepares the next night after a run: takes bounded time and never fails. */
 export async function prepareNextNight(db: Database, config: Config, output: Output): Promise<void> {
   const { retention: retentionMs, products, results } = config.values;
   try {

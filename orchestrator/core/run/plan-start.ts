@@ -16,7 +16,10 @@ export interface PlannedStart extends Planned {
   parentId: string | null;
 }
 
-/** Null when the source has nothing to do. Throws everything that blocks the run at once, and `site-down`. */
+/**
+ * Plans a start; null when the source has nothing to do. Throws everything that blocks the run at once, and
+ * `site-down`.
+ */
 export async function planStart(
   context: StartContext,
   source: RunSource,

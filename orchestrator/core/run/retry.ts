@@ -14,7 +14,7 @@ import type { RunSource } from '../prepare/run-source.ts';
 
 export interface Retried {
   runId: string | undefined;
-  /** Only products that failed for one of these reasons; omitted: any reason. */
+  /** The reasons of the failed products to retry; omitted: any reason. */
   reasons: readonly FailureReason[] | undefined;
 }
 

@@ -7,7 +7,7 @@ import type { EventPlace } from '../run-events.ts';
 
 export interface RunContext extends Caller, EventPlace {
   environment: Environment;
-  /** They listen to the run. */
+  /** The features, which listen to the run. */
   features: Features;
   /** Held for the locks of the run's site and result table: every write carries its fence. */
   lock: RunLock;

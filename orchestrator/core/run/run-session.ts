@@ -31,7 +31,7 @@ export interface SessionOptions {
   runId: string;
   privateKey: string;
   cloud: CloudAccess;
-  /** Of the run, whatever the configuration says by now. */
+  /** The settings of the run, whatever the configuration says by now. */
   settings: Pick<RunSettings, 'aws' | 'site' | 'results'>;
   deadlineMs: number;
   callbackListen: string;

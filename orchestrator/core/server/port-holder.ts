@@ -4,7 +4,7 @@ import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 /** `st` of /proc/net/tcp for a listening socket. */
 const LISTENS = '0A';
 
-/** Null when nothing listens on this TCP port, it belongs to another user, or this is not Linux. */
+/** The process that listens on this TCP port; null when none does, it belongs to another user, or this is not Linux. */
 export function findPortHolder(port: number): { pid: number; command: string } | null {
   const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listening(file, port)));
   if (sockets.size === 0) return null;

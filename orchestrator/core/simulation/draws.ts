@@ -18,7 +18,7 @@ export interface Fate {
   boots: boolean;
   /** How many times longer its products take. */
   slowness: number;
-  /** After its hello; Infinity for never. */
+  /** The time from its hello to its death; Infinity for never. */
   diesAfterMs: number;
   diesSilently: boolean;
   bannedAfterMs: number;

@@ -30,7 +30,7 @@ export interface FleetOptions {
   signatures: Signatures;
   site: Site;
   runId: string;
-  /** From the launch to the first hello. */
+  /** The time from the launch to the first hello. */
   bootMs: (machine: CloudInstance) => number;
   roundTripMs: number;
   uploadMs: number;
@@ -84,7 +84,7 @@ export class SimulatedFleet implements OfferSender {
     }
   }
 
-  /** From now on callbacks go to this main server, until it dies; while it is stopped they wait. */
+  /** Sends callbacks to this main server from now on, until it dies; while it is stopped they wait. */
   connect(callbacks: Callbacks, died: AbortSignal, clock: MachineClock): void {
     const unanswered = new Set<() => void>();
     died.addEventListener('abort', () => unanswered.forEach((lose) => lose()), { once: true });

@@ -31,7 +31,7 @@ export interface InstanceOptions extends Pick<MessageParts, 'call' | 'onFault'> 
   objects: ObjectStore;
   signatures: Signatures;
   site: Site;
-  /** From a message to its answer, and what an upload takes. */
+  /** The time from a message to its answer, and what an upload takes. */
   roundTripMs: number;
   uploadMs: number;
   /** Its epoch belongs to another instance: it powers itself off. */
@@ -64,11 +64,11 @@ export class SimulatedInstance implements Visitor {
   readonly #messages: Messages;
   #isReady = false;
   #isClosed = false;
-  /** By order; null: the share in the offers. */
+  /** The most products by order; null: the share in the offers. */
   #maxProducts: number | null = null;
   #nextHelloMs = -Infinity;
   #nextBeatMs = Infinity;
-  /** After a heartbeat without an answer nothing is reported before. */
+  /** The time before which nothing is reported, after a heartbeat without an answer. */
   #quietUntilMs = -Infinity;
   #failures = 0;
 

@@ -9,14 +9,14 @@ interface Loss {
   lastHeardMs: number;
   /** Chunks that wait for a new owner. */
   waiting: number;
-  /** Null until none does. */
+  /** When no chunk waited any more; null until then. */
   reassignedAtMs: number | null;
 }
 
 export class Losses {
   readonly #now: () => number;
   readonly #losses: Loss[] = [];
-  /** By the index of the chunk. */
+  /** The losses by the index of the chunk. */
   readonly #ofChunk = new Map<number, Loss>();
 
   constructor(now: () => number) {
@@ -57,7 +57,8 @@ export class Losses {
   }
 
   /**
-   * From the last heartbeat of each lost instance until all of its products had new owners; null where they never had.
+   * The times from the last heartbeat of each lost instance until all of its products had new owners; null where they
+   * never had.
    */
   latencies(): (number | null)[] {
     return this.#losses.map((l) => (l.reassignedAtMs === null ? null : l.reassignedAtMs - l.lastHeardMs));

@@ -31,7 +31,7 @@ export class MachineClock implements Clock {
     while (this.isStopped) await this.#true.sleep(this.#stoppedUntilMs - this.monotonic());
   }
 
-  /** As SIGSTOP for that long: nothing that the process waits for comes meanwhile. */
+  /** Stops the process for that long, as SIGSTOP does: nothing that it waits for comes meanwhile. */
   stop(forMs: number): void {
     this.#stoppedUntilMs = Math.max(this.#stoppedUntilMs, this.monotonic() + forMs);
   }

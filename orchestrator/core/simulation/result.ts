@@ -21,7 +21,8 @@ export interface SimResult {
   /** Time for which instances were paid, all together. */
   instanceMs: number;
   /**
-   * From the last heartbeat of each lost instance until all of its products had new owners; null where they never had.
+   * The times from the last heartbeat of each lost instance until all of its products had new owners; null where they
+   * never had.
    */
   reassignedAfterMs: (number | null)[];
   /** What happened, in words; times count from the start of the run. */

@@ -19,17 +19,17 @@ export const NO_CHANCES: Readonly<Chances> = { loss: 0, ban: 0, slow: 0, bootFai
 
 /** Usual delays of EC2, ELBv2, S3 and the shop that a plan does not contain. Milliseconds. */
 export const OUTSIDE = {
-  /** From the call to EC2 saying `running`. */
+  /** The time from the call to EC2 saying `running`. */
   pendingMs: 15_000,
   /** How long EC2 omits a fresh instance. */
   invisibleMs: 1_000,
-  /** From the terminate call to `terminated`. */
+  /** The time from the terminate call to `terminated`. */
   shuttingDownMs: 30_000,
-  /** From its registration until a target is healthy: two checks, 10 s apart. */
+  /** The time from its registration until a target is healthy: two checks, 10 s apart. */
   healthyMs: 20_000,
-  /** From a message to its answer. */
+  /** The time from a message to its answer. */
   roundTripMs: 50,
-  /** To put an object into the bucket. */
+  /** The time to put an object into the bucket. */
   uploadMs: 500,
   /** Rows of the publishing statement. */
   publishRowsPerSecond: 20_000,

@@ -24,7 +24,7 @@ import { OUTSIDE, type Scenario } from './scenario.ts';
 import { createMemoryStores } from './stores/create-memory-stores.ts';
 import { type ModelledCloud, OWNER, SimulatedWorld, START_MS } from './world.ts';
 
-/** For tests. */
+/** What tests do while a scenario is played. */
 export interface SimulationOptions {
   /** Called before the first event. */
   onStart?: (world: SimulatedWorld) => void;

@@ -69,7 +69,7 @@ export interface WorldOptions {
   /** Stores on this database; left out: as they are. */
   stores?: (db: MemoryDatabase, clock: EventClock) => MemoryStores;
   site: Site;
-  /** From the launch of a machine to the hello of its instance. */
+  /** The time from the launch of a machine to the hello of its instance. */
   bootMs: (machine: CloudInstance) => number;
   roundTripMs: number;
   uploadMs: number;
@@ -95,7 +95,7 @@ export interface ServerOptions {
 /** A main server at work in this world. */
 export interface ServerProcess extends MainServer {
   fence: number;
-  /** While it is stopped, callbacks wait; when it wakes, the loop goes on first. */
+  /** The clock of the process. While it is stopped, callbacks wait; when it wakes, the loop goes on first. */
   clock: MachineClock;
   alarms: string[];
   /** How often it has observed and decided. */
@@ -103,7 +103,7 @@ export interface ServerProcess extends MainServer {
   /** Why the loop ended; null while it runs and after a kill. */
   ended: { error: unknown } | null;
   isDead: boolean;
-  /** As `kill -9`: no call of its own has an effect from here on, no callback gets an answer. */
+  /** Kills the process as `kill -9` does: no call of its own has an effect from here on, no callback gets an answer. */
   kill(): void;
 }
 

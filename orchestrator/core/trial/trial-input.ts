@@ -103,7 +103,7 @@ function openMapping(path: string): MappingFile {
   }
 }
 
-/** Without the file's address it is unknown which mapping applies. */
+/** Refuses a file without its address where it is unknown which mapping applies. */
 function checkPatterns(mapping: Mapping, { file, urlOf }: ExtractFlags): void {
   if (file === undefined || urlOf !== undefined) return;
   if (mapping.pages.every((page) => page.urlPatterns.length > 0))

@@ -21,7 +21,7 @@ export interface TrialReport {
   by: 'http' | 'browser' | 'file';
   requests: { url: string; status: number | null }[];
   outcome: 'stored' | 'gone' | 'failed';
-  /** Of a failed product, as in the ledger. */
+  /** The reason of a failed product, as in the ledger. */
   reason: string | null;
   detail: string | null;
   kind: 'html' | 'xml' | 'json' | null;
@@ -37,7 +37,7 @@ export interface TrialReport {
   faults: string[];
 }
 
-/** With `field` only that field is reported; the outcome still considers all of them. */
+/** The report of a trial. With `field` only that field is reported; the outcome still considers all of them. */
 export function reportTrial(trial: PageTrial, answer: PageReading, field?: string): TrialReport {
   const { url, mapping } = trial;
   const base = {
@@ -119,7 +119,7 @@ function reportField(field: Field, inRows: boolean, answer: PageReading & { outc
     type: fieldType(field),
     required,
     value: value ?? lastValue(field, given),
-    /** Of a field with several: how many, and the number of the one that gave the value. */
+    /** The number of sources of a field with several, and of the one that gave the value. */
     ...(of > 1 ? { sources: { of, won: source === null ? null : source + 1 } } : {}),
     steps: steps.map(({ source: from, ...step }) => ({ ...(of > 1 ? { source: from + 1 } : {}), ...step })),
   };

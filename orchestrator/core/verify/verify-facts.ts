@@ -7,18 +7,18 @@ const EXAMPLES = 20;
 /** A set that should be empty. */
 export interface LedgerDifference {
   count: number;
-  /** At most EXAMPLES product IDs, or names of parts `slot/epoch/seq`. */
+  /** Product IDs, or names of parts `slot/epoch/seq`: at most EXAMPLES. */
   examples: string[];
 }
 
 export interface VerifyFacts {
   phase: RunPhase;
-  /** From the run's row. */
+  /** The planned products, from the run's row. */
   planned: number;
   /** Rows in the ledger, and what became of them. */
   items: number;
   outcomes: OutcomeCounts & { open: number };
-  /** Of the gone and failed: stored by their part, and refused before their rows were published. */
+  /** How many of the gone and failed were stored by their part, and refused before their rows were published. */
   refused: number;
   reasons: Partial<Record<FailureReason, number>>;
   /** Product IDs that are in the ledger more than once. */
@@ -45,7 +45,7 @@ export interface VerifyFacts {
   storedWithoutRow: LedgerDifference;
   /** Stored products whose rows now carry another run, or are gone: a later crawl has replaced them. */
   overwritten: LedgerDifference;
-  /** Of the ledger's rows, those of such products. */
+  /** How many of the ledger's rows are those of such products. */
   replacedRows: number;
   /** Stored products that have rows of this run in the result table, but not as many as they gave. */
   rowsOff: LedgerDifference;

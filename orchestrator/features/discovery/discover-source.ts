@@ -99,7 +99,7 @@ async function* beginnings(config: Config, output: Output, signal: AbortSignal):
   if (sitemaps !== null) yield* readSitemaps(config, { sitemaps, signal, say: (text) => output.line(text) });
 }
 
-/** By the key of each URL. */
+/** The scores by the key of each URL. */
 async function readScores(config: Config, rules: LinkRules): Promise<Map<string, number>> {
   const { database } = config.values;
   const discover = DISCOVER_SECTION.of(config);

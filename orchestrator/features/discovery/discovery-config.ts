@@ -16,7 +16,7 @@ const ALL_LINKS: Page['urlParsers'] = [
   },
 ];
 
-/** Of an ordinary product, a parser gives the next page; here, every link that it selects. */
+/** The parser that gives every link that it selects; that of an ordinary product gives the next page. */
 const allOf = (parser: Page['urlParsers'][number]): Page['urlParsers'][number] =>
   parser.steps.some(({ type }) => ['first', 'all', 'join', 'split'].includes(type))
     ? parser

@@ -6,14 +6,14 @@ import { largest } from '../../core/plan/largest.ts';
 export interface ExpectedUrls {
   /** Those that wait already. */
   waiting: number;
-  /** As many as the last discovery took, if that is more. */
+  /** The URLs that the last discovery took, if they are more. */
   likely: number;
   /** `discover.pages`. */
   most: number;
 }
 
 /**
- * For the URLs that are likely to be found, as far as they fit, and at least for those that wait. `growth` is the
+ * Plans for the URLs that are likely to be found, as far as they fit, and at least for those that wait. `growth` is the
  * largest fleet that the run may have, and its chunks are those of that fleet: with those of a single seed, thousands
  * of URLs would be offered one by one.
  */

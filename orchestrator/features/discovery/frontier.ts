@@ -56,7 +56,7 @@ export interface FrontierRow {
   found_run: string | null;
   run_id: string | null;
   n: number | null;
-  /** By its sitemap. */
+  /** When its page was modified, by its sitemap. */
   modified_at: SqlNumber | null;
 }
 

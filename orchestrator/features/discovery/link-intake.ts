@@ -33,7 +33,7 @@ export class LinkIntake implements PartIntake {
     this.#rules = rules;
   }
 
-  /** Null for a run that is no discovery. */
+  /** The intake of a run's links; null for a run that is no discovery. */
   static async open(knex: Knex, { db, runId }: { db: Database; runId: string }): Promise<LinkIntake | null> {
     const { discover, mapping, results } = await readSettings(knex, runId);
     if (discover === undefined) return null;

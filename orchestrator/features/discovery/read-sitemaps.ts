@@ -82,7 +82,7 @@ async function readRobots(origin: string, request: SiteRequest) {
   };
 }
 
-/** At most 50,000: the limit of one sitemap. */
+/** The entries of one sitemap: at most 50,000, its limit. */
 async function entriesOf(url: string, request: SiteRequest): Promise<SitemapItem[]> {
   const entries: SitemapItem[] = [];
   const headers = { accept: 'application/xml,text/xml,*/*;q=0.1', 'accept-encoding': 'identity' };

@@ -25,7 +25,7 @@ const ITEM_COLUMNS = ['run_id', 'n', 'product_id', 'path', 'link_page'];
 export class KnexFrontier extends BoundRun implements RunFeed {
   #table: string | null = null;
 
-  /** In one statement: what is taken in between would be missing on both sides. */
+  /** The state of the frontier, read in one statement: what is taken in between would be missing on both sides. */
   async state(): Promise<FeedState> {
     const { id } = this;
     const table = await this.#resultTable();

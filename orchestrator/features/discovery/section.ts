@@ -68,7 +68,7 @@ const discover = z
     if (order === 'score' && scores === null) fault('order', 'needs discover.scores');
   });
 
-/** Null: nothing is to be discovered. */
+/** The section `discover`; null: nothing is to be discovered. */
 export const DISCOVER_SECTION = new Section(
   'discover',
   orNull(discover).describe('What `orchestrator discover` looks for. See [discovery.md](discovery.md).'),

@@ -73,7 +73,7 @@ export class BloomSeen {
     return isNew;
   }
 
-  /** Always true for a hash that was added; true for another one at `falsePositiveRate()`. */
+  /** True for a hash that was added, and for another one at `falsePositiveRate()`. */
   has(hash: Uint8Array): boolean {
     const indexes = this.#locate(hash);
     for (let i = 0; i < BITS_PER_HASH; i++) {

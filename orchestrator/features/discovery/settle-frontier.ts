@@ -1,4 +1,6 @@
-/** Between two discoveries: what became of the URLs that runs have taken, and what the next one begins with. */
+/**
+ * What comes between two discoveries: what became of the URLs that runs have taken, and what the next one begins with.
+ */
 import type { Knex } from 'knex';
 import { type FailureReason, NOT_CRAWLED, type Outcome } from '../../../shared/domain/outcome.ts';
 import { OPEN_RUN_PHASES } from '../../../shared/domain/states.ts';

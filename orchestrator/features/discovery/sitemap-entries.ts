@@ -16,13 +16,13 @@ export interface EntryReader {
   readonly skipped: number;
   /** Reads a piece, and returns the entries that it completes. */
   write(text: string): SitemapEntry[];
-  /** After the last piece of a complete file. */
+  /** Ends the reading after the last piece of a complete file, and returns the entries that are left. */
   end(): SitemapEntry[];
 }
 
 /** sitemaps.org: below 2,048 characters. */
 const MAX_LOC_CHARS = 2_048;
-/** With the white space around it. */
+/** The longest text of an element, with the white space around it. */
 const MAX_TEXT_CHARS = 4_096;
 /** A sitemap has four levels; its extensions have a few more. */
 const MAX_DEPTH = 64;
@@ -152,7 +152,10 @@ class XmlEntries implements EntryReader {
     this.#namespace = attributes[namespaceAttribute(prefix)];
   }
 
-  /** In the namespace of the root: by the same prefix, unless another is declared; some write `<url xmlns="">`. */
+  /**
+   * True for an element in the namespace of the root: by the same prefix, unless another is declared; some write `<url
+   * xmlns="">`.
+   */
   #isOurs(prefix: string, attributes: Record<string, string>): boolean {
     const declared = attributes[namespaceAttribute(prefix)];
     return prefix === this.#prefix && (!declared || !this.#namespace || declared === this.#namespace);

@@ -1,4 +1,4 @@
-/** From the bytes of a sitemap to its text, piece by piece: gzip, encoding, and the limits on its size. */
+/** The way from the bytes of a sitemap to its text, piece by piece: gzip, encoding, and the limits on its size. */
 import { decoded } from '../../../shared/adapters/http/content-decoder.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 
@@ -9,7 +9,7 @@ export class CutShort extends Error {
 
 /** The XML declaration must be within these. */
 const HEAD_BYTES = 256;
-/** So that the parser never has much in hand, whatever the source sends at once. */
+/** The size of a piece, so that the parser never has much in hand, whatever the source sends at once. */
 const PIECE_BYTES = 16_384;
 
 /**
@@ -93,7 +93,7 @@ async function* prepend(first: Uint8Array, rest: AsyncIterable<Uint8Array>): Asy
   yield* rest;
 }
 
-/** By byte order mark, else by the XML declaration, else UTF-8. */
+/** The encoding by byte order mark, else by the XML declaration, else UTF-8. */
 function encodingOf(head: Uint8Array): string {
   const [byte0, byte1] = head;
   if ((byte0 === 0xff && byte1 === 0xfe) || (byte0 === 0x3c && byte1 === 0)) return 'utf-16le';

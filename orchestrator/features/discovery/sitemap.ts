@@ -3,7 +3,7 @@ import { type EntryReader, type SitemapEntry, entryReaderFor } from './sitemap-e
 import { CutShort, sitemapText } from './sitemap-text.ts';
 
 export interface SitemapLimits {
-  /** Of the decoded file; a compressed one must be no longer either. */
+  /** The size of the decoded file; a compressed one must be no longer either. */
   maxBytes: number;
   maxUrls: number;
 }
@@ -44,7 +44,7 @@ export async function* readSitemap(
 }
 
 interface Progress {
-  /** Null until the first character that is not white space. */
+  /** The reader of entries; null until the first character that is not white space. */
   reader: EntryReader | null;
   fault: string | null;
 }

@@ -29,7 +29,7 @@ export type CommandStatus = 'ended' | 'timed-out' | 'cancelled' | 'unreachable' 
 export interface CommandResult {
   instanceId: string;
   status: CommandStatus;
-  /** Null unless the command ended. */
+  /** The exit code; null unless the command ended. */
   exitCode: number | null;
   stdout: string;
   stderr: string;

@@ -11,14 +11,14 @@ export interface HostResult extends EpochId, CommandResult {
 }
 
 export interface ExecRequest {
-  /** Only these slots; empty for all. */
+  /** The slots to run on; empty for all. */
   slots: readonly number[];
   command: string;
-  /** On each instance. */
+  /** The time limit on each instance. */
   timeoutMs: number;
 }
 
-/** In the order of slot and epoch. Throws `usage` when no such instance is up. */
+/** Runs a command, and gives the results in the order of slot and epoch. Throws `usage` when no such instance is up. */
 export async function runOnFleet(
   { run, fleet, runner }: { run: RunRecord; fleet: RunReader['fleet']; runner: CommandRunner },
   { slots, command, timeoutMs }: ExecRequest,
@@ -35,7 +35,7 @@ export async function runOnFleet(
   return wanted.map(({ slot, epoch, address }, i) => ({ slot, epoch, address, ...results[i]! }));
 }
 
-/** Also a lost instance: it may be up, and is then the one to look at. */
+/** True for an instance that may be up, also a lost one, which is then the one to look at. */
 const isUp = ({ instanceId, phase }: InstanceRecord): boolean =>
   instanceId !== null && phase !== 'terminating' && phase !== 'terminated';
 

@@ -196,7 +196,7 @@ const resultWithout = (instanceId: string, status: CommandStatus): CommandResult
   truncated: false,
 });
 
-/** Of an invocation that has ended; null while it has not. */
+/** The status of an invocation that has ended; null while it has not. */
 function statusOf({ Status, StatusDetails = '' }: Shown): CommandStatus | null {
   // The API writes `DeliveryTimedOut`, the console `Delivery Timed Out`.
   const details = StatusDetails.replaceAll(' ', '');

@@ -29,7 +29,7 @@ export interface UpdateParts {
   runner: CommandRunner;
   objects: Pick<ObjectStore, 'presignGet'>;
   clock: Clock;
-  /** Of the bundle, which is in the bucket. */
+  /** The SHA-256 of the bundle, which is in the bucket. */
   sha256: string;
   /** Reports each step. */
   say: (text: string) => void;
@@ -57,7 +57,7 @@ const LOOK_EVERY_MS = 250;
 const EVENTS = 10_000;
 
 const CRAWLS: ReadonlySet<InstancePhase> = new Set(['ready', 'crawling', 'banned']);
-/** They will crawl with the bundle that they were claimed with. */
+/** The phases of instances that will crawl with the bundle that they were claimed with. */
 const BOOTS: ReadonlySet<InstancePhase> = new Set(['claimed', 'pending', 'booting']);
 
 /**
@@ -111,7 +111,7 @@ async function others({ row, fleet, sha256 }: UpdateParts) {
   return { crawling: all.filter((i) => CRAWLS.has(i.phase)), booting: all.filter((i) => BOOTS.has(i.phase)) };
 }
 
-/** Null when the instance runs the bundle, else why it does not. */
+/** Updates an instance. Null when it runs the bundle, else why it does not. */
 async function updateInstance(parts: UpdateParts, instance: InstanceRecord): Promise<string | null> {
   const { run, fleet, objects, sha256, clock } = parts;
   // A script that is cut off would leave a mixture: only its own time limit ends it.

@@ -127,7 +127,10 @@ function byRemedy(
 
 const instances = (n: number): string => `${n} ${n === 1 ? 'instance' : 'instances'}`;
 
-/** From the median pace of the instances and their slow (p95) boots; null when none has crawled. */
+/**
+ * The instances that the run would have needed, from their median pace and their slow (p95) boots; null when none has
+ * crawled.
+ */
 function neededInstances({ run, instances, events }: AdviceInput): number | null {
   const paces = instances
     .filter((r) => (r.progress?.requests ?? 0) > 0)

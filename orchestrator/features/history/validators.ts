@@ -48,8 +48,8 @@ function mayAskConditionally(id: string, { readAt }: KeptPage, nowMs: number): b
 }
 
 /**
- * In place of a product ID, which is never empty: what the site calls its pages is not trusted, under this row's
- * fingerprint.
+ * What stands in place of a product ID, which is never empty: what the site calls its pages is not trusted, under this
+ * row's fingerprint.
  */
 const DISTRUSTED = '';
 
@@ -98,7 +98,7 @@ interface KeptPages {
   sameRow: string;
 }
 
-/** Null for a run without `site.conditional`, or without a result table. */
+/** Where pages are kept; null for a run without `site.conditional`, or without a result table. */
 async function findKeptPages(
   knex: Knex,
   db: Database,
@@ -208,7 +208,7 @@ async function stageKept(
   return kept;
 }
 
-/** Null for a run that asks for no page conditionally. */
+/** The intake of unchanged pages; null for a run that asks for no page conditionally. */
 export function openIntake({ db, runId, shape }: { db: Database; runId: string; shape: RunShape }): PartIntake | null {
   const { table, conditional } = shape.results;
   if (!shape.stamps || conditional === undefined) return null;

@@ -31,15 +31,15 @@ import { isLocal, regionOf } from '../../core/config/target.ts';
 
 export interface ImageOptions extends ConfigSource {
   yes: boolean;
-  /** Omitted: that of the first type in aws.instance_types that can hold a browser. */
+  /** The architecture; omitted: that of the first type in aws.instance_types that can hold a browser. */
   architecture?: Architecture;
   /** The image to build on; omitted: the newest Debian 13. */
   base?: string;
-  /** Only prints this, and makes no call. */
+  /** What is printed instead, without any call. */
   print?: 'recipe' | 'packer';
-  /** Only lists the images that this command has made. */
+  /** True to list only the images that this command has made. */
   list?: boolean;
-  /** Only removes old images that are not needed any more. */
+  /** True to remove only old images that are not needed any more. */
   prune?: boolean;
 }
 
@@ -79,7 +79,7 @@ interface ImageRegion {
   groups: readonly string[];
 }
 
-/** In the order of the configuration; empty if no region is configured. Makes no call. */
+/** The regions of the images in the order of the configuration; empty if none is configured. Makes no call. */
 function imageRegionsOf(config: Config, environment: Environment): ImageRegion[] {
   const { endpoint, regions, ...there } = config.values.aws;
   const region = regionOf(config, environment);
@@ -185,7 +185,7 @@ async function networkOf({
 
 interface Listing {
   answered: (ImageRegion & { own: OwnImage[] })[];
-  /** Of the regions that do not answer; printed. */
+  /** The errors of the regions that do not answer; printed. */
   errors: AppError[];
 }
 

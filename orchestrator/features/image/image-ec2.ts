@@ -20,7 +20,7 @@ export interface BuilderRequest {
   securityGroupIds: string[];
   userData: string;
   volume?: VolumeSettings;
-  /** Set on the instance and its disk at launch. */
+  /** The tags set on the instance and its disk at launch. */
   tags: Record<string, string>;
 }
 
@@ -31,7 +31,7 @@ export interface ImageLabels {
   tags: Record<string, string>;
 }
 
-/** For tests and for those who only use it. */
+/** What makes and removes images, for tests and for callers that do not close it. */
 export type ImageCloud = Omit<Ec2Images, typeof Symbol.dispose>;
 
 export class Ec2Images {
@@ -73,7 +73,7 @@ export class Ec2Images {
     return id;
   }
 
-  /** Null when EC2 does not show it (yet). */
+  /** The builder's state; null when EC2 does not show it (yet). */
   async builderState(instanceId: string): Promise<CloudState | null> {
     const reply = await this.#ec2.unless('not-found', 'DescribeInstances', (ec2) =>
       ec2.describeInstances({ InstanceIds: [instanceId] }),
@@ -81,7 +81,7 @@ export class Ec2Images {
     return reply?.Reservations?.flatMap((r) => r.Instances ?? [])[0]?.State?.Name ?? null;
   }
 
-  /** Null when there is none yet. */
+  /** The builder's console output; null when there is none yet. */
   console(instanceId: string): Promise<string | null> {
     return this.#compute.consoleOutput(instanceId);
   }

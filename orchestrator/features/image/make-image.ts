@@ -12,7 +12,7 @@ import type { BuilderRequest, ImageCloud, ImageLabels } from './image-ec2.ts';
 import { BROWSER_IMAGE, CHROMIUM_TAG, IMAGE_TAG } from '../../core/cloud/image-lookup.ts';
 
 const POLL_MS = 10_000;
-/** From the launch to the stop; the builder powers itself off ten minutes later. */
+/** The time from the launch to the stop; the builder powers itself off ten minutes later. */
 const BUILD_MS = 20 * 60_000;
 /** EC2 shows the console's last lines some minutes after a stop. */
 const CONSOLE_MS = 5 * 60_000;
@@ -263,7 +263,7 @@ async function patiently<T>(watch: Watch, call: () => Promise<T>, left: Leaving)
   }
 }
 
-/** Never throws: the earlier error matters more. */
+/** Terminates the builder. Never throws: the earlier error matters more. */
 async function endBuilder({ cloud, clock, onProgress }: Watch, instanceId: string): Promise<void> {
   for (let tried = 1; ; tried++) {
     try {

@@ -10,7 +10,9 @@ import { hasLeftovers, isUnfinished } from '../../core/lookup/find-run.ts';
 const LOOKED_AT = 50;
 
 export interface Needed {
-  /** Only its images are removed: others belong to other main servers, and the policy does not cover them. */
+  /**
+   * The owner whose images alone are removed: others belong to other main servers, and the policy does not cover them.
+   */
   owner: string;
   ids: ReadonlySet<string>;
 }

@@ -12,7 +12,7 @@ export interface Place {
   source: FieldSource;
 }
 
-/** In the order of their columns. */
+/** The fields in the order of their columns. */
 const FIELDS = [
   'title',
   'price',
@@ -67,7 +67,7 @@ const METAS: Readonly<Partial<Record<FieldName, readonly FieldSource[]>>> = {
   description: [meta('og:description'), { css: 'meta[name="description"]', attr: 'content' }],
 };
 
-/** Only of a product: other nodes of a page, such as its shop, have some, too. */
+/** Fields that count only on a product: other nodes of a page, such as its shop, have some, too. */
 const OF_PRODUCT: ReadonlySet<string> = new Set(['brand', 'sku', 'gtin', 'rating', 'reviews', 'category']);
 
 /** Data for machines. */
@@ -119,7 +119,7 @@ export interface ProposedField {
   options: FieldOptions;
   /** What it gives on each page, in the order of the pages; null where nothing. */
   values: FieldValue[];
-  /** Of a price, likewise. */
+  /** The currencies of a price, likewise. */
   currencies?: FieldValue[];
   required: boolean;
   /** Why the value may be another one than it seems; null without a doubt. */

@@ -28,7 +28,7 @@ import { distinctPages, proposeProductUrl } from './propose-url.ts';
 
 export interface ShopProposal {
   template: string;
-  /** Of the pages that were read. */
+  /** The IDs of the pages that were read. */
   ids: string[];
   fields: ProposedField[];
   /** How the pages were read. */

@@ -74,7 +74,7 @@ const delivery = (): Delivery => {
   return { clock: systemClock, signal, withinMs: ANNOUNCE_WITHIN_MS };
 };
 
-/** Of a run, shop and table are its own, whatever the configuration says by now. */
+/** The sender of a notice; of a run, shop and table are its own, whatever the configuration says by now. */
 export function senderOf(config: Config, { dryRun, settings }: Pick<RunRecord, 'dryRun'> & Partial<RunRecord>): Sender {
   const { schedule, site, results, server } = config.values;
   return {

@@ -14,7 +14,7 @@ import type { Notice, NoticeKind } from './notice.ts';
 
 const SIGNATURE_HEADER = 'x-crawlfleet-signature';
 const TRIES = 4;
-/** Between rounds of four tries; it doubles up to an hour. */
+/** The pause between rounds of four tries; it doubles up to an hour. */
 const FIRST_ROUND_PAUSE_MS = 300_000;
 const PATIENCE_MS = 24 * 3_600_000;
 
@@ -72,7 +72,7 @@ interface Answer {
   left?: readonly string[];
 }
 
-/** Null when the receiver has the notice or does not want it, else what was wrong. Never rejects. */
+/** Delivers a notice. Null when the receiver has it or does not want it, else what was wrong. Never rejects. */
 export async function deliver(target: Target, notice: Notice, delivery: Delivery): Promise<string | null> {
   if (!isFor(target, notice)) return null;
   return (await retried(delivery, sender(target, notice, delivery)))?.fault ?? null;

@@ -64,7 +64,7 @@ export interface Sender {
   timezone: string;
   /** A target gets notices of dry runs only where it has asked for them; their `text` begins with `DRY-RUN`. */
   dryRun: boolean;
-  /** Of the shop. */
+  /** The hosts of the shop. */
   hosts: readonly string[];
   /** The result table. */
   table: string;
@@ -124,7 +124,7 @@ export function unstartedNotice(
   return { ...notice(event, said, sender), reason, due };
 }
 
-/** Of a due time that is decided, or of several that were missed together. */
+/** The notice of a due time that is decided, or of several that were missed together. */
 export function dueNotice(rows: readonly DecidedDueTime[], sender: Sender): Notice {
   const { state, result, reason, ...times } = rows.at(-1)!;
   if (state === 'done') return endedNotice(result ?? { ...NO_RESULT, reason }, times, sender);

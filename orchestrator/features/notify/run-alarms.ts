@@ -21,7 +21,7 @@ export interface RaisedAlarm {
 const quietMs = (windowMs: number): number => Math.max(600_000, windowMs / 8);
 
 const NEAR_CAP = 0.9;
-/** Before this share of its time a run that looks late may still be booting. */
+/** The share of its time before which a run that looks late may still be booting. */
 const EARLY = 0.1;
 
 interface Kind {

@@ -94,7 +94,7 @@ export const NOTIFY_SECTION = new Section(
   { old: { schema: oldKeys, take: takeOldKeys } },
 );
 
-/** Null: none. */
+/** The section `ping`; null: none. */
 export const PING_SECTION = new Section(
   'ping',
   orNull(

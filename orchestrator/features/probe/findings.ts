@@ -8,7 +8,7 @@ export const CONFIDENCE = 0.95;
 const COARSE_MS = 120_000;
 
 export interface Findings {
-  /** In the order in which they were sent. */
+  /** The series in the order in which they were sent. */
   series: SeriesResult[];
   requests: number;
   end: ProbeEnd;

@@ -11,7 +11,10 @@ import { probeTable } from '../../core/prepare/settings-of.ts';
 import { startRun, type StartOptions } from '../../core/run/start-run.ts';
 import type { RunSource } from '../../core/prepare/run-source.ts';
 
-/** From the plan to the first page and from the last page to the end of the run, with time to spare: minutes on AWS. */
+/**
+ * The time from the plan to the first page and from the last page to the end of the run, with time to spare: minutes on
+ * AWS.
+ */
 const AROUND_MS = 1_200_000;
 /** What a request may take beyond its interval: the pace has a margin, and pages may be slow. */
 const SLOWER = 1.2;

@@ -9,11 +9,11 @@
 export interface ProbeLimits {
   /** Longest first. */
   intervalsMs: readonly number[];
-  /** Of one series. */
+  /** The requests of one series. */
   requests: number;
   /** Maximum requests of the whole probe. */
   budget: number;
-  /** While an address is banned, it is tried again this often. */
+  /** How often an address is tried again while it is banned. */
   retryEveryMs: number;
   /** How long the end of a ban is waited for. */
   maxBanMs: number;
@@ -25,7 +25,7 @@ export interface Series {
   requests: number;
   /** What is left of the budget: redirects, canary pages and second tries come on top of `requests`. */
   maxRequests: number;
-  /** After a ban, wait for its end. */
+  /** True to wait for the end of a ban. */
   measuresBan: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface Ban {
 
 export interface SeriesResult {
   intervalMs: number;
-  /** Null when no instance came up. */
+  /** The address; null when no instance came up. */
   address: string | null;
   /** All that were sent, refused ones and second tries too. */
   requests: number;

@@ -33,7 +33,7 @@ const RAREST_GONE = 8;
 /** The score within its bounds. */
 export const importanceOf = ({ score }: Pick<ListedProduct, 'score'>): number => Math.min(1, Math.max(0, score));
 
-/** Without learning: from score and category alone. */
+/** The interval without learning: from score and category alone. */
 export function intervalMs(listed: ListedProduct, { baseMs, k, everyMs }: RecrawlPolicy): number {
   return (everyMs[listed.category ?? ''] ?? baseMs) * Math.exp(-k * importanceOf(listed));
 }
@@ -54,7 +54,7 @@ export function dueAtMs(listed: ListedProduct, crawled: CrawledProduct | null, p
   return crawled.atMs + ownIntervalMs(listed, crawled, policy);
 }
 
-/** From this crawl to the next, by its outcome. */
+/** The interval from this crawl to the next, by its outcome. */
 export function ownIntervalMs(listed: ListedProduct, crawled: CrawledProduct, policy: RecrawlPolicy): number {
   const usualMs = intervalMs(listed, policy);
   const doubled = 2 ** Math.min(30, crawled.inARow);

@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 /** How far the catalogue is behind. */
 export interface Backlog {
   listed: number;
-  /** Never crawled by a run that remembers it. */
+  /** Products that no run which remembers them has crawled. */
   unseen: number;
   due: number;
   /**
@@ -18,11 +18,11 @@ export interface Backlog {
 }
 
 export interface NightChoice {
-  /** In the order to crawl. */
+  /** The products in the order to crawl. */
   ids: string[];
   carriedOver: {
     products: number;
-    /** Of them held back by the share of their category. */
+    /** How many of them the share of their category holds back. */
     byCategory: number;
     /** Since when the longest overdue is due; null when none is, or it was never crawled. */
     dueSinceMs: number | null;
@@ -35,7 +35,7 @@ export class Night {
   readonly #nowMs: number;
   readonly #ids: string[] = [];
   readonly #priorities: number[] = [];
-  /** Of a product crawled before, how late it is; of one never crawled, its score. */
+  /** How late a product is that was crawled before; the score of one never crawled. */
   readonly #urgency: number[] = [];
   readonly #isUnseen: boolean[] = [];
   readonly #dueAtMs: number[] = [];
@@ -107,7 +107,7 @@ export class Night {
 }
 
 /**
- * By how many of its own intervals it has waited since its last crawl. Having changed counts as one more: it is due
+ * How many of its own intervals a product has waited since its last crawl. Having changed counts as one more: it is due
  * without having waited, and stays so however often it changes.
  */
 const lateness = ({ atMs }: CrawledProduct, ownMs: number, dueAt: number, nowMs: number): number =>

@@ -15,7 +15,9 @@ import { renderTable } from '../../../shared/domain/text-table.ts';
 import { crontabLines, systemdUnit, unitName } from './print.ts';
 
 export interface ScheduleOptions extends ConfigSource {
-  /** For the processes that the daemon starts; what is printed names the npm that is found on its PATH. */
+  /**
+   * The environment for the processes that the daemon starts; what is printed names the npm that is found on its PATH.
+   */
   processEnvironment: Environment;
   /** The program that this process runs. */
   launcher: string;

@@ -26,10 +26,10 @@ export interface Settings {
   ifRunning: 'skip' | 'queue';
   /** A missed due time is made up for when it is no older; 0 never does. */
   catchUpMs: number;
-  /** After its deadline plus this no instance of a run is left. */
+  /** The time after its deadline by which no instance of a run is left. */
   graceMs: number;
   processes: {
-    /** Of a process name; `elsewhere`: it is of another host. */
+    /** The state of a process by its name; `elsewhere`: it is of another host. */
     stateOf: (name: string) => 'alive' | 'dead' | 'elsewhere';
     /** How a process has ended that this daemon started. */
     exitOf: (name: string) => ProcessExit | undefined;
@@ -67,7 +67,7 @@ export type Action = { say?: string | undefined; stuck?: StuckRun } & (
   | { do: 'give-up'; runId: string }
 );
 
-/** Empty when there is nothing to do; at most one action starts a process. */
+/** What to do next; empty when there is nothing to do; at most one action starts a process. */
 export function decide(view: View): Action[] {
   const { rows } = view;
   const adopted = rows.map((row) => adopt(row, view)).find((write) => write !== null);

@@ -16,7 +16,7 @@ export type DueState = 'next' | 'queued' | 'started' | 'done' | 'skipped' | 'mis
 export interface DueTime {
   dueAtMs: number;
   state: DueState;
-  /** Of a `next` row its expression and zone. */
+  /** The reason; of a `next` row its expression and zone. */
   reason: string | null;
   /** The daemon that answers for the row, as `host:pid:start`. */
   owner: string | null;
@@ -33,7 +33,9 @@ export interface DueTime {
   told: boolean;
 }
 
-/** With the time since it was written, by the database's clock. An owner writes its open rows every minute. */
+/**
+ * A due time with the time since it was written, by the database's clock. An owner writes its open rows every minute.
+ */
 export type StoredDueTime = DueTime & { idleMs: number };
 
 export const isOpen = ({ state }: DueTime): boolean => state === 'queued' || state === 'started';

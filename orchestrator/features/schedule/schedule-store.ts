@@ -82,7 +82,7 @@ export class ScheduleStore {
     await inQuery(this.#db, (knex) => knex(TABLE).where({ name: this.#name, due_at: dueAtMs, state }).delete());
   }
 
-  /** By the database's clock: daemons of two machines need not agree on the time. */
+  /** The time by the database's clock: daemons of two machines need not agree on it. */
   #now(): Promise<number> {
     return createLockGuard(this.#db).nowMs();
   }

@@ -16,7 +16,7 @@ export interface SchedulerOptions extends Settings {
     busy(): Promise<View['busy']>;
     /** The newest unfinished run of this schedule's table that is not one of these. */
     left(started: readonly (string | null)[]): Promise<string | null>;
-    /** As in `View.ends`. */
+    /** How a run has ended, as in `View.ends`. */
     end(runId: string): Promise<RunResult | 'unfinished' | undefined>;
   };
   processes: Processes;
@@ -37,8 +37,8 @@ const NOTIFY_FOR_MS = 86_400_000;
 const MAX_LOOKS = 50;
 
 /**
- * Of a run that ended so there is nothing to be done at once: all of its rows, or most, are there, or a person ended
- * it.
+ * The exit codes of runs with which nothing is to be done at once: all of its rows, or most, are there, or a person
+ * ended it.
  */
 const CONTENT: readonly (number | null)[] = [EXIT.complete, EXIT.interrupted, EXIT.failedProducts, EXIT.deadline];
 /**
@@ -97,7 +97,7 @@ export class Scheduler {
     return `the last run ended with exit code ${result.exitCode ?? 'unknown'}${why}`;
   }
 
-  /** Until the signal; then the processes of runs are asked to leave and waited for. */
+  /** Runs until the signal; then the processes of runs are asked to leave and waited for. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, timetable, say, pollMs = 15_000 } = this.#o;
     const next = timetable.next(clock.now());

@@ -15,7 +15,7 @@ export interface Asset {
   body: Uint8Array;
 }
 
-/** By path: `/index.html`, `/main.js`, `/main.css`. */
+/** The page's files by path: `/index.html`, `/main.js`, `/main.css`. */
 export async function pageAssets(): Promise<Map<string, Asset>> {
   const html = await readFile(new URL('index.html', PAGE));
   const { js, css } = existsSync(new URL('main.js', PAGE)) ? await readBuilt() : await bundlePage();

@@ -15,7 +15,7 @@ export type LiveEvent =
   /** The database does not answer; the page goes on showing what it has. */
   | { event: 'trouble'; data: { message: string } };
 
-/** At most this share of a core goes into reading. */
+/** The largest share of a core that goes into reading. */
 const READ_SHARE = 0.04;
 const LEAST_PAUSE_MS = 1_000;
 const ENDED_PAUSE_MS = 15_000;
@@ -32,7 +32,7 @@ export class LiveRun {
   readonly #stores: StoreReaders;
   readonly #clock: Clock;
   readonly #onIdle: () => void;
-  /** To be told that there is something new, one per page. */
+  /** Listeners to be told that there is something new, one per page. */
   readonly #listeners = new Set<() => void>();
   #run: RunDocument | null = null;
   /** Versions of `#run` that differ in more than their time. */

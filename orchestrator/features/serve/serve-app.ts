@@ -38,7 +38,7 @@ export interface ServeOptions {
   actions: RunActions;
   /** What `retry` of a run would start, in a sentence; throws where it would start nothing. */
   startOfRetry: (runId: string) => Promise<string>;
-  /** Null: the page shows everything and changes nothing. */
+  /** The token of the buttons; null: the page shows everything and changes nothing. */
   token: string | null;
   /** True where callers other than this machine's own can connect: nothing is shown without the token. */
   isOpen: boolean;

@@ -20,7 +20,7 @@ export interface SetupOptions extends ConfigSource {
 }
 
 const FILE = 'crawlfleet.tf';
-/** In the first lines of every file we write; other files of the same name are not replaced. */
+/** The mark in the first lines of every file we write; other files of the same name are not replaced. */
 const OURS = 'What crawlfleet needs in an account. Written by: orchestrator setup';
 
 export function setupCommand(options: SetupOptions, output: Output): ExitCode {

@@ -20,7 +20,7 @@ export type PolicyName =
 /** Characters of a managed policy; AWS counts no white space. */
 const MAX_CHARACTERS = 6_144;
 
-/** As long as every account's number. */
+/** An account number as long as every account's. */
 const ANY_ACCOUNT = '111122223333';
 const PLAIN: PolicyDialect = { account: ANY_ACCOUNT, dollar: '$' };
 
@@ -70,7 +70,7 @@ function divided({ Version, Statement }: Policy, account: string): Policy[] {
   return policies;
 }
 
-/** As AWS counts it, with the number of the account. */
+/** The length of a policy as AWS counts it, with the number of the account. */
 const lengthOf = (policy: Policy, account: string): number =>
   JSON.stringify(policy).replaceAll(account, ANY_ACCOUNT).replaceAll(/\s/g, '').length;
 
@@ -133,7 +133,10 @@ interface Statement {
   Condition?: Record<string, Record<string, string | string[]>>;
 }
 
-/** To several regions by a condition, because each resource with each region would be too long for a policy. */
+/**
+ * Confines a statement to several regions by a condition: each resource with each region would be too long for a
+ * policy.
+ */
 function confined(statement: Statement, regions: readonly string[]): Statement {
   if (regions.length === 1 || !JSON.stringify(statement.Resource ?? '').includes('${region}')) return statement;
   const { Condition = {} } = statement;

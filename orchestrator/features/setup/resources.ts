@@ -10,7 +10,7 @@ export interface Resource {
   why: string;
 }
 
-/** In the order of creation. */
+/** The resources in the order of creation. */
 export function resourcesOf(values: SetupValues): Resource[] {
   const { bucket, keepDays, instanceProfile, name, mainServer, callbackPort, controllerUser, owner, canary } = values;
   const { otherRegions = [] } = values;
@@ -97,7 +97,10 @@ export function fleetLines(values: SetupValues): string {
   ].join('\n');
 }
 
-/** Without subnets a run goes to the default VPC, which lacks these groups; only the owner can choose. */
+/**
+ * The lines of the subnets: without them a run goes to the default VPC, which lacks these groups; only the owner can
+ * choose.
+ */
 function subnetLines({ subnets, vpcId, otherRegions }: SetupValues): string[] {
   // They are in the entries of aws.regions.
   if (otherRegions !== undefined) return [];

@@ -108,7 +108,7 @@ const userData = (script: string): Hcl => heredoc(script.replaceAll(/([$%])\{/g,
 
 const heredoc = (text: string): Hcl => ({ hcl: `<<-EOT\n${text.trimEnd().replaceAll(/^(?=.)/gm, '  ')}\nEOT` });
 
-/** Null without an entry. `aws.tags` has no character that HCL reads. */
+/** The map in HCL; null without an entry. `aws.tags` has no character that HCL reads. */
 function mapOf(entries: Readonly<Record<string, string>>): Hcl | null {
   const quoted = Object.entries(entries).map(([key, value]) => ({
     key: JSON.stringify(key),
@@ -147,7 +147,7 @@ function filled(file: string, fills: Fills): string {
   return `${text.trimEnd()}\n`;
 }
 
-/** With all values in one column, as `terraform fmt` writes them. */
+/** The attributes with all values in one column, as `terraform fmt` writes them. */
 function aligned(attributes: string): string {
   const width = Math.max(...[...attributes.matchAll(/^ +\S+/gm)].map(([key]) => key.length));
   return attributes.replaceAll(/^( +\S+) += /gm, (_, key: string) => `${key.padEnd(width)} = `);

@@ -11,13 +11,13 @@ import type { Environment } from '../../core/config/load-config.ts';
 
 /** Where the main server is, from the view of the security groups. */
 type MainServer =
-  /** In the fleet's VPC: it gets its own security group. */
+  /** The main server is in the fleet's VPC: it gets its own security group. */
   | { kind: 'vpc' }
   /** Elsewhere: it comes from these addresses. */
   | { kind: 'outside'; cidr: string };
 
 export interface SetupValues {
-  /** Of the bucket, and of the security groups if instances or the main server are there. */
+  /** The region of the bucket, and of the security groups if instances or the main server are there. */
   region: string;
   /** False for a region that only has the bucket. */
   hasGroups: boolean;
@@ -37,7 +37,7 @@ export interface SetupValues {
   name: string;
   /** The instance profile; its role has the same name. */
   instanceProfile: string;
-  /** Null: the VPC of the first subnet, else the default one. */
+  /** The VPC; null: that of the first subnet, else the default one. */
   vpcId: string | null;
   subnets: readonly string[];
   mainServer: MainServer;
@@ -58,9 +58,9 @@ export interface SetupValues {
   /** ARN of the user's KMS key for objects, from `aws.sse`; null for keys of AWS. */
   objectKey: string | null;
   image: boolean;
-  /** With the rights of `orchestrator exec`. */
+  /** True for the rights of `orchestrator exec`. */
   commands: boolean;
-  /** With the port that `npm run canary` serves its pages at. */
+  /** True for the port that `npm run canary` serves its pages at. */
   canary: boolean;
 }
 
@@ -82,7 +82,7 @@ const DEFAULT_KEEP_DAYS = 30;
 const DEFAULT_CALLBACK_PORT = 8700;
 /** Where `npm run canary` serves its pages by default. */
 export const CANARY_PORT = 8780;
-/** Of the main server that setup makes. */
+/** The instance type of the main server that setup makes. */
 export const MAIN_SERVER_TYPE = 't4g.small';
 
 /** All values go into policies, HCL and shell lines, so each may contain only the characters of its AWS name. */
@@ -203,7 +203,10 @@ const formFaults = (values: SetupFlags): string[] =>
     return value === undefined || form.test(String(value)) ? [] : [`${FLAG_NAMES[key] ?? `--${key}`} ${must}`];
   });
 
-/** From the callback URL: a public address is outside; a private one or a name is assumed to be in the VPC. */
+/**
+ * Where the main server is, from the callback URL: a public address is outside; a private one or a name is assumed to
+ * be in the VPC.
+ */
 function mainServerOf(flag: string | undefined, serverUrl: string | null): MainServer | null {
   if (flag === 'vpc') return { kind: 'vpc' };
   if (flag !== undefined) {
@@ -215,7 +218,7 @@ function mainServerOf(flag: string | undefined, serverUrl: string | null): MainS
   return isIPv4(host) && !isPrivate(host) ? { kind: 'outside', cidr: `${host}/32` } : { kind: 'vpc' };
 }
 
-/** Null where the URL has a name, or there is none. */
+/** The address in the callback URL; null where that has a name, or there is none. */
 function addressOf(serverUrl: string | null): string | null {
   const host = serverUrl === null ? '' : new URL(serverUrl).hostname;
   return isIPv4(host) ? `${host}/32` : null;

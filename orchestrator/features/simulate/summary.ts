@@ -23,7 +23,7 @@ export interface SimSummary {
   plannedOnTimeShare: number;
   endMs: Spread;
   plannedEndMs: Spread;
-  /** Per run, on average. */
+  /** The products per run, on average. */
   products: { planned: number; stored: number; gone: number; failed: number };
   instances: { planned: number; lowerBound: number; launched: Spread; replaced: Spread; banned: Spread };
   costUsd: Spread;
@@ -32,7 +32,10 @@ export interface SimSummary {
   waste: number;
   /** Paid time of instances over the time that the requests alone take, on average. */
   paidTimeRatio: number;
-  /** From the last heartbeat of a lost instance until others have all of its products; null without any such loss. */
+  /**
+   * The time from the last heartbeat of a lost instance until others have all of its products; null without any such
+   * loss.
+   */
   reassignmentMs: { losses: number; p50: number; max: number } | null;
 }
 

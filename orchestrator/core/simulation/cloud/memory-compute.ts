@@ -23,9 +23,9 @@ export type LaunchFault =
 
 export interface MemoryComputeOptions {
   clock: Clock;
-  /** From launch to `running`. Default 0: running at the next look. */
+  /** The time from launch to `running`. Default 0: running at the next look. */
   pendingMs?: number;
-  /** From the terminate call to `terminated`. Default 0. */
+  /** The time from the terminate call to `terminated`. Default 0. */
   shuttingDownMs?: number;
   /** Number of its first instance: those of two regions must not have the same ids. Default 1. */
   firstNumber?: number;

@@ -18,9 +18,9 @@ export interface MemoryLoadBalancerOptions {
   domain?: string;
   /** Whether an instance can be a target: MemoryCompute's isRunning. Default: always. */
   isRunning?: (instanceId: string) => boolean;
-  /** From ensure() to active. Default 0. */
+  /** The time from ensure() to active. Default 0. */
   provisioningMs?: number;
-  /** From register() to healthy, by instance. Default 0. */
+  /** The time from register() to healthy, by instance. Default 0. */
   healthyAfterMs?: (instanceId: string) => number;
   /** What a health check of a running instance finds. Default: that it is healthy. */
   isHealthy?: (instanceId: string) => boolean;

@@ -15,7 +15,7 @@ export class MemoryObjectStore implements ObjectStore {
   /** Called before every operation; throw from it to make the operation fail. */
   onCall: (operation: 'put' | 'get' | 'list' | 'exists', key: string) => void = () => {};
 
-  /** With a clock it reports when each object was written. */
+  /** @param clock if given, the store reports when each object was written */
   constructor(clock: Clock | null = null) {
     this.#clock = clock;
   }

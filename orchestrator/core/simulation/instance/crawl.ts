@@ -55,11 +55,11 @@ const NO_TALLY: Tally = { tried: 0, unavailable: 0, served: 0, pageMs: null };
 export class SimulatedCrawl {
   incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;
-  /** As ordered, whatever the Crawl-delay of a domain. */
+  /** The interval as ordered, whatever the Crawl-delay of a domain. */
   intervalMs: number;
   deadlineMs: number;
   isSealed = false;
-  /** By order: the page under way is the last one. */
+  /** The page under way is the last one, by order. */
   isDraining = false;
   /** No request follows: what is left is to upload. */
   isOver = false;
@@ -234,8 +234,8 @@ export class SimulatedCrawl {
   }
 
   /**
-   * By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows
-   * counts.
+   * When the domain may be asked by the pace in force, whatever it was when the last request began; the Crawl-delay of
+   * the rules it knows counts.
    */
   #freeMs(domain: number): number {
     const { pacedFromMs, pacedGapMs } = this.#at[domain]!;
@@ -292,7 +292,7 @@ export class SimulatedCrawl {
     if (this.#domains.every((_, domain) => shard.count(domain, false) === 0)) onEmpty(doneAtMs);
   }
 
-  /** Since the last right page, of the domain where that is longest ago; null while one has had none. */
+  /** The time since the last right page, of the domain where that is longest ago; null while one has had none. */
   okAgoMs(now: number): number | null {
     const times = this.#at.filter((at) => at.lastRequestMs !== null || at.okAtMs !== null).map((at) => at.okAtMs);
     return times.length === 0 || times.includes(null) ? null : now - Math.min(...(times as number[]));

@@ -82,7 +82,7 @@ export class Life {
     );
   }
 
-  /** Not when this process has ended meanwhile; a frozen one goes on with it when it is thawed. */
+  /** Does it unless this process has ended meanwhile; a frozen one goes on with it when it is thawed. */
   #when(process: number, act: () => void): void {
     if (process !== this.#process || this.isDead) return;
     if (this.isFrozen) this.#late.push(() => process === this.#process && act());

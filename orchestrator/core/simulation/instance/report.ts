@@ -13,7 +13,7 @@ export interface Reported {
   isClosed: boolean;
 }
 
-/** As of `now`; what is not modelled is as at the beginning. */
+/** The progress as of `now`; what is not modelled is as at the beginning. */
 export function progressOf({ shard, crawl, uploads }: Omit<Reported, 'isClosed'>, now: number): Progress {
   const { assigned, open, counts, requests } = shard;
   return {

@@ -28,7 +28,7 @@ export interface Queued extends Pace {
 
 interface Chunk {
   readonly size: number;
-  /** Null once granted. */
+  /** The products of the chunk; null once granted. */
   products: readonly Product[] | null;
 }
 

@@ -26,7 +26,7 @@ export interface Visitor {
   /** The rules that it knows; null before the first. */
   readonly robots: RobotsPolicy | null;
   readonly incident: OwnIncident | null;
-  /** From the request to its page, where the site does not say. */
+  /** The time from the request to its page, where the site does not say. */
   readonly pageMs: number;
   /** How many times longer its products take than the site says. */
   readonly slowness: number;
@@ -38,7 +38,7 @@ export interface Site {
   result(product: Product, instance: Visitor): ItemResult;
   /** Sees every request, also one whose page never comes. */
   onRequest(instance: Visitor, product: Product): void;
-  /** From one product to the next at the least, and from the request to its result, for the products of a chunk. */
+  /** The least time from one product to the next, and from the request to its result, for the products of a chunk. */
   pace(products: number): Pace;
 }
 

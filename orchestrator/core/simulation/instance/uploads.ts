@@ -39,7 +39,7 @@ interface Manifest {
   isStored: boolean;
 }
 
-/** Between two tries of what did not succeed. */
+/** The pause between two tries of what did not succeed. */
 export const RETRY_MS = 1_000;
 
 export class SimulatedUploads {

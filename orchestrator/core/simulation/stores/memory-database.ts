@@ -69,18 +69,18 @@ export interface MemoryRun {
   record: RunRecord;
   items: MemoryItem[];
   chunks: MemoryChunk[];
-  /** By `<slot>.<epoch>`. */
+  /** The instances by `<slot>.<epoch>`. */
   instances: Map<string, InstanceRecord>;
   /** The same in order; null when it has to be made again. */
   ordered: InstanceRecord[] | null;
   incidents: MemoryIncident[];
-  /** By `<slot>/<epoch>/<seq>`. */
+  /** The parts by `<slot>/<epoch>/<seq>`. */
   parts: Map<string, MemoryPart>;
   /** Those that are not loaded. */
   openParts: Map<string, MemoryPart>;
-  /** By product; null once it is dropped. */
+  /** The staged rows by product; null once staging is dropped. */
   staging: Map<string, MemoryRow> | null;
-  /** By staged product: the page on which its request ended, if it is not its own. */
+  /** The page on which the request of a staged product ended, if it is not its own. */
   landings: Map<string, string>;
   /** What it has published, by product. */
   rows: Map<string, MemoryRow>;
@@ -93,7 +93,7 @@ export interface MemoryRun {
   granted: Map<string, Set<MemoryChunk>>;
   /** Indexes of the chunks that each instance was granted at any time, by `<slot>.<epoch>`. */
   grants: Map<string, Set<number>>;
-  /** Null when they have to be counted again. */
+  /** The counts of chunks and products; null when they have to be counted again. */
   counts: WorkCounts | null;
   /** Kept up by the store of results. */
   totals: LoadTotals;
