@@ -26,7 +26,7 @@ export interface PackedRuntime {
 }
 
 export interface RuntimeSources {
-  /** Kept between runs; about 50 MB per platform. */
+  /** The cache's folder, kept between runs; about 50 MB per platform. */
   cacheDir: string;
   /** Called before a slow operation. */
   onProgress?: (text: string) => void;

@@ -14,7 +14,7 @@ export interface Target {
   attribute: string | null;
   limit: number;
   maxChars: number;
-  /** Searched in each record, not in the page as a whole. */
+  /** True when it is searched in each record, not in the page as a whole. */
   perRecord: boolean;
   /** The text has its breaks (text-breaks.ts). */
   breaks: boolean;

@@ -72,7 +72,7 @@ export type JudgedFetch =
    * was missing, for a reason that may be a ban. `alone`: the whole product came from one request.
    */
   | { kind: 'judged'; page: PageResult; url: string; judgement: Judgement; doubtful?: true; alone?: boolean }
-  /** Forbidden by robots.txt or, behind a redirect, by discover.deny; nothing was sent. */
+  /** The URL is forbidden by robots.txt or, behind a redirect, by discover.deny; nothing was sent. */
   | { kind: 'disallowed'; url: string; by: 'robots' | 'deny' }
   | NotNow;
 

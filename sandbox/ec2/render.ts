@@ -24,7 +24,7 @@ export function publicAddressOf(instance: Instance): string | undefined {
   return instance.publicAddress && instance.state === 'running' ? instance.outsideAddress : undefined;
 }
 
-/** Kept until the instance is terminated. */
+/** The private address, kept until the instance is terminated. */
 export function privateAddressOf(instance: Instance): string | undefined {
   return instance.state === 'terminated' ? undefined : instance.address;
 }

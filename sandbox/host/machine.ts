@@ -27,7 +27,7 @@ export interface MachineOptions {
   folder: string;
   /** Hashes of the programs that may run. */
   allowedBundles: Pick<ReadonlySet<string>, 'has'>;
-  /** Added to the program's environment. */
+  /** What is added to the program's environment. */
   environment: Record<string, string>;
   faults: FaultBook;
   /** Called when the machine has powered itself off. */

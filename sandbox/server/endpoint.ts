@@ -108,7 +108,7 @@ function readInput(body: string): Record<string, unknown> {
 const json = (status: number, body: Record<string, unknown>): Answer =>
   plainAnswer(status, 'application/x-amz-json-1.1', JSON.stringify(body));
 
-/** More than any call needs: 1,000 ids, or user data of maximum size. */
+/** The largest body, more than any call needs: 1,000 ids, or user data of maximum size. */
 const MAX_BODY_BYTES = 1_000_000;
 
 /** True for requests of the query protocol; all others are S3's. */

@@ -2,7 +2,7 @@
 
 export interface AwsEndpoint {
   region: string;
-  /** Null for AWS itself; otherwise the base URL that every call goes to. */
+  /** The base URL that every call goes to; null for AWS itself. */
   endpoint: string | null;
 }
 

@@ -2,7 +2,10 @@
 import { canonicalPath } from './canonical-url.ts';
 
 export class DenyList {
-  /** Sorted, and none begins with another one: the last one before a path is the only one that it may begin with. */
+  /**
+   * The prefixes, sorted; none begins with another one: the last one before a path is the only one that it may begin
+   * with.
+   */
   readonly #prefixes: readonly string[];
   readonly #base: URL;
 

@@ -10,7 +10,7 @@ export const LITTLE_TEXT_CHARS = 100;
 
 const LITTLE_TEXT = `; under ${LITTLE_TEXT_CHARS} characters of text, and scripts`;
 const FILLED = '; with values: ';
-/** Named in a detail. */
+/** The most fields named in a detail. */
 const MAX_FILLED = 5;
 
 /** `gone` is no failure, but where nearly all products are gone, their addresses are wrong. */

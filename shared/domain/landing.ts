@@ -83,7 +83,7 @@ function withoutEcho(url: URL, own: URL): { path: string; parameters: Parameter[
   return { path: steps.join('/'), parameters };
 }
 
-/** Encoded at most this often: a return address travels through a few pages. */
+/** How often an address may be encoded: a return address travels through a few pages. */
 const MAX_ENCODINGS = 3;
 
 /**

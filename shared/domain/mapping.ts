@@ -103,7 +103,7 @@ export interface Field {
   sourceOf?: string;
   /** True where a product without a value becomes failed(parse); with `rows`, the row is dropped. */
   required: boolean;
-  /** Judged on the main server. */
+  /** The assertion, which the main server judges. */
   assert?: Assertion;
 }
 
@@ -184,7 +184,7 @@ export type ShownMarks = Record<string, DecimalMark>;
 export interface KeyedRow {
   key: string | null;
   row: Row;
-  /** Left out where no text shows a mark. */
+  /** The marks that texts show; left out where none does. */
   marks?: ShownMarks;
 }
 

@@ -6,7 +6,10 @@
 /** Jitter that is always assumed: even the fastest reply may have been some milliseconds on its way. */
 const JITTER_MS = 5;
 
-/** Added to every interval: 5 ms or 1 %, whichever is more, for jitter between our start and the target's arrival. */
+/**
+ * The margin added to every interval: 5 ms or 1 %, whichever is more, for jitter between our start and the target's
+ * arrival.
+ */
 export function paceMarginMs(intervalMs: number): number {
   return Math.max(JITTER_MS, intervalMs / 100);
 }

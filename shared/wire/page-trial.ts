@@ -39,7 +39,7 @@ export type StepTrace = z.infer<typeof stepTraceSchema>;
  * A page, and selectors for what it shows; each list with the most telling ones first, empty where nothing is clear.
  */
 const surveySchema = z.strictObject({
-  /** Decoded; of a browser as it was when it was read. */
+  /** The decoded text; of a browser as it was when it was read. */
   text: z.string(),
   /** The heading that names what the page is about. */
   heading: z.array(z.string()),

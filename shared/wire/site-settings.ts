@@ -21,7 +21,7 @@ export const siteSettingsSchema = z.strictObject({
   userAgent: z.string().min(1),
   /** The time limit from the first attempt to connect to the last byte of a page. */
   timeoutMs: z.number().positive(),
-  /** Decoded. */
+  /** The largest page, decoded. */
   maxPageBytes: z.number().positive(),
   allowPrivate: z.boolean(),
   /** False: no cookies are kept. Omitted: they are. */

@@ -21,7 +21,7 @@ const STILL_MS = 3_000;
 const QUIET_MS = 200;
 /** A page with its required values is read after this long at the latest, unless the next request is due later. */
 const PATIENCE_MS = 3_000;
-/** Reserved for reading and clearing the page before the next request is due. */
+/** The time reserved for reading and clearing the page before the next request is due. */
 const READING_MS = 300;
 /** Share of the time until the next request is due in which any page is watched for changes: it costs no time. */
 const FREE_SHARE = 2 / 3;

@@ -223,7 +223,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
   }
 }
 
-/** Stored as the run's stop request, so that a main server that resumes the run carries it out too. */
+/** Stores why the run ends as its stop request, so that a main server that resumes the run carries it out too. */
 async function halt(core: Core, world: World, reason: HaltReason): Promise<void> {
   const run = await core.run.get();
   if (!run || run.request !== null) return;

@@ -5,7 +5,10 @@ import type { Core } from '../model/core.ts';
 import { eventOf } from '../model/run-event.ts';
 import type { World } from '../model/world.ts';
 
-/** More than any run has notes: a few for each slot. Moves, transfers and alarms are many times as many. */
+/**
+ * The most notes that are read, more than any run has: a few for each slot. Moves, transfers and alarms are many times
+ * as many.
+ */
 const MAX_NOTES = 10_000;
 
 /** The keys of what this run has noted so far. */

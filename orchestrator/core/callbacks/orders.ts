@@ -21,7 +21,7 @@ export interface Effects {
 export const NO_EFFECTS: Effects = { partsAck: -1, granted: [], transfer: [], canaryPage: null };
 
 interface Sender extends Effects {
-  /** Updated by this heartbeat. */
+  /** The instance's record, updated by this heartbeat. */
   record: InstanceRecord;
   heartbeat: Heartbeat;
   robots: RobotsPolicy | null;

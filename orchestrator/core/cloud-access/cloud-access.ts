@@ -53,7 +53,7 @@ export function openCloud(
 
 /** The proxy, which holds for the whole program, as the keys do that the SDK reads from the environment. */
 const proxy = proxyOf(process.env);
-/** Shared by the whole program, so that its clients do not each query an identity provider. */
+/** The keys, shared by the whole program, so that its clients do not each query an identity provider. */
 const sharedKeys = keysReadAgain((input) => readKeys(input, proxy));
 
 /** Endpoint and keys for the calls: a dry run never uses the user's own keys. */

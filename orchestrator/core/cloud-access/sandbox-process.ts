@@ -38,7 +38,7 @@ const LOOK_EVERY_MS = 1_000;
 const TRY_AGAIN_MS = 5_000;
 /** How long its folder may be missing or unwritable: without it there is no room for objects or machines. */
 const GIVE_UP_MS = 30_000;
-/** More than fits into the rest of an allocated block. */
+/** The size of the test file: more than fits into the rest of an allocated block. */
 const TEST_BYTES = 8_192;
 
 /** The sandbox's entry beside this file: TypeScript in the checkout, JavaScript in the package. */

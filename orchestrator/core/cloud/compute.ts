@@ -22,7 +22,7 @@ export interface LaunchRequest {
   securityGroupIds: string[];
   /** Name of the instance profile; null for none. */
   instanceProfile: string | null;
-  /** Left out: the root volume is as the image has it. */
+  /** The root volume; left out: it is as the image has it. */
   volume?: VolumeSettings;
   /** Plain text; at most 16 KB. */
   userData: string;

@@ -1,7 +1,7 @@
 /**
- * In place of ELBv2, for a main server that reaches the instances itself (`aws.load_balancer: none`): nothing is made,
- * and nothing is paid. Offers go to the instances in turn (core/decide/shares/offer-targets.ts); this adapter only
- * checks their health, as a load balancer would.
+ * What takes the place of ELBv2 for a main server that reaches the instances itself (`aws.load_balancer: none`):
+ * nothing is made, and nothing is paid. Offers go to the instances in turn (core/decide/shares/offer-targets.ts); this
+ * adapter only checks their health, as a load balancer would.
  */
 import { describeError } from '../../../shared/domain/errors.ts';
 import { API_PORT, HEALTH_PATH } from '../../../shared/wire/instance-api.ts';

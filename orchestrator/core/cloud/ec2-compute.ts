@@ -312,7 +312,7 @@ async function findSecurityGroups(ec2: EC2, wanted: readonly string[], vpcId: st
   return ids.length > 0 ? [...new Set([...ids, ...byTag])] : found.slice(0, 1);
 }
 
-/** Filtered by VPC only. */
+/** The security groups with these tags; AWS filters by VPC only. */
 async function taggedGroups(ec2: EC2, tags: readonly string[], vpcId: string, hint: string): Promise<string[]> {
   const pages = ec2.paginateDescribeSecurityGroups({ Filters: [{ Name: 'vpc-id', Values: [vpcId] }] });
   const all = await allOf(pages, 'DescribeSecurityGroups', (page) => page.SecurityGroups);

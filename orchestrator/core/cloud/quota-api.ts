@@ -69,7 +69,7 @@ export async function quotaFor(question: QuotaQuestion): Promise<Quota> {
   return { ...found, vcpus, inUse, note: inUse === 0 ? null : note };
 }
 
-/** Phrased for a sentence of the plan. */
+/** The reason why a quota is unknown, phrased for a sentence of the plan. */
 function toReason(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const { kind, message } = classifyAwsError(error);

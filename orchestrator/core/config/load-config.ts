@@ -242,7 +242,7 @@ function findContradictions({ run, aws }: ConfigValues, source: YamlSource): str
 /** Longest name of a table in MySQL. */
 const MAX_NAME_CHARS = 64;
 
-/** Beside a table goes one with its name and `beside`. */
+/** The fault of a table's name for which the name of the table beside it, with `beside`, is too long. */
 export function findNameFaults(path: MappingFault['path'], table: string, beside: string): MappingFault[] {
   if (table.slice(table.lastIndexOf('.') + 1).length + beside.length <= MAX_NAME_CHARS) return [];
   const message = `is too long: beside it goes ${table}${beside}, and a name has at most ${MAX_NAME_CHARS} characters`;
@@ -254,7 +254,7 @@ function findResultNameFaults({ results, products, site }: ConfigValues): Mappin
   return findNameFaults(['results', 'table'], results.table, beside);
 }
 
-/** More would scroll the first ones off the screen. */
+/** The most faults that are printed: more would scroll the first ones off the screen. */
 const MAX_FAULTS = 50;
 const MAX_FAULT_CHARS = 1_000;
 

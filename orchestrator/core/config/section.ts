@@ -36,7 +36,7 @@ interface TakenKeys<T> {
 
 export class Section<T> {
   readonly key: string;
-  /** Described; gives a value for `undefined`, where the file does not have the key. */
+  /** The schema with its description; gives a value for `undefined`, where the file does not have the key. */
   readonly schema: z.ZodType<T>;
   readonly options: SectionOptions<T>;
 

@@ -18,7 +18,7 @@ import { inPieces, rowsOf } from './rows.ts';
 import { countMarks, marksOf, type ShownCounts, sumMarks } from './ambiguous-values.ts';
 import { stageRows, type StoredResult } from './stage-rows.ts';
 
-/** Written for a product beside its rows. */
+/** What is written for a product beside its rows. */
 interface Settlement {
   n: number;
   id: string;

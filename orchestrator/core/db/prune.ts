@@ -8,7 +8,7 @@ import { rowsOf } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { readTable } from './table-info.ts';
 
-/** Keyed by run_id; the run's own row stays, with its report: later runs are compared with it. */
+/** The tables keyed by run_id; the run's own row stays, with its report: later runs are compared with it. */
 const TABLES = [
   'items',
   'chunks',

@@ -15,7 +15,7 @@ import { findColumn, readTable, isOther } from './table-info.ts';
 /** Groups of each kind that are too small to be judged. */
 const LISTED = 20;
 const EXAMPLES = 3;
-/** More groups of at least `commonFrom()` products do not fit into a run. */
+/** The most groups of at least `commonFrom()` products that fit into a run. */
 const MOST_LARGE = 400;
 /** A field that fewer of the other rows fill is not usual. */
 const USUAL = 0.9;

@@ -24,13 +24,13 @@ export function stagingColumns(mapping: Mapping): string[] {
   return [...keyColumns(mapping), ...columnsOf(mapping).map((c) => c.name), 'url', 'crawled_at'];
 }
 
-/** Beside the first row of a product, where its page is named: a PageStamp with the marks of its numbers. */
+/** The column beside the first row of a product, where its page is named: a PageStamp with the marks of its numbers. */
 export const STAMP_COLUMN = '_page';
 
 /**
- * Beside the first row of a product: the page on which its request ended, as landingOf() spells it, if that is not its
- * own; and 64 bits of a hash of the row, if it has enough values to tell products apart. Staging tables of earlier
- * versions have neither.
+ * The column beside the first row of a product: the page on which its request ended, as landingOf() spells it, if that
+ * is not its own; and 64 bits of a hash of the row, if it has enough values to tell products apart. Staging tables of
+ * earlier versions have neither.
  */
 export const LANDING_COLUMN = '_landing';
 export const CONTENT_COLUMN = '_content';

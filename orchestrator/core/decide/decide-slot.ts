@@ -239,7 +239,7 @@ function isBusy({ nowMs, run, limits }: World, { progress, lastHeartbeatAtMs }: 
 const heardByMs = ({ nowMs, limits }: World, atMs: number): number =>
   atMs <= nowMs + limits.heartbeatMs ? Math.min(atMs, nowMs) : -Infinity;
 
-/** Sealed, with nothing left to crawl. */
+/** True for a sealed instance with nothing left to crawl. */
 const isThrough = (record: InstanceRecord): boolean =>
   record.phase !== 'uploading' && record.sealed && record.progress?.pending === 0;
 

@@ -36,7 +36,7 @@ export interface DiscoveryCounts {
   /** New URLs of seeds, sitemaps and search terms; they are not links. */
   entered: number;
   found: number;
-  /** Taken, or waiting. */
+  /** URLs that were taken, or wait. */
   fresh: number;
   known: number;
   denied: Partial<Record<Denial, number>>;

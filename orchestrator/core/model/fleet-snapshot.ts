@@ -104,7 +104,7 @@ export class FleetSnapshot {
 }
 
 interface Addresses {
-  /** Launched, and has or may get something to crawl. */
+  /** How many are launched, and have or may get something to crawl. */
   up: number;
   /** How many are given up while EC2 may still run them. */
   ending: number;

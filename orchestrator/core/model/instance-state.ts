@@ -38,7 +38,7 @@ export function isGivenUp(record: InstanceRecord): boolean {
 export const hasRequests = ({ phase, sealed, progress }: InstanceRecord): boolean =>
   phase !== 'uploading' && !(sealed && progress?.pending === 0);
 
-/** Terminated, and seen shutting down: EC2 does not revert that. */
+/** True for an instance that is terminated, and seen shutting down: EC2 does not revert that. */
 export function isLeaving(record: InstanceRecord): boolean {
   if (record.phase === 'terminated') return true;
   return (

@@ -1,7 +1,9 @@
 /** The times of a run that follow from its deadline. */
 import { limitsFor, type RunLimits } from '../../../shared/domain/limits.ts';
 
-/** Kept free before the deadline for uploading, loading and publishing: 4 %, within one second and one minute. */
+/**
+ * The time kept free before the deadline for uploading, loading and publishing: 4 %, within one second and one minute.
+ */
 export function tailMs(deadlineMs: number): number {
   return Math.min(60_000, Math.max(1_000, Math.round(deadlineMs / 25)));
 }

@@ -12,7 +12,7 @@ export interface HostPace {
   cap?: HostCap;
 }
 
-/** So many addresses at that pace are the most that the host gets, whatever the fleet does. */
+/** The most that a host gets, whatever the fleet does: this number of addresses at that pace. */
 export interface HostCap {
   /** Those at work when the site asked. */
   addresses: number;

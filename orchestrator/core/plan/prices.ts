@@ -21,7 +21,7 @@ const BUNDLE_GB = 0.05;
 /** A product in a part, compressed, with the heartbeats for it. */
 const PRODUCT_GB = 1e-6;
 
-/** Billed per second, at least a minute. */
+/** The billed hours: per second, at least a minute. */
 export const billedHours = (lifeMs: number): number =>
   Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
 
@@ -29,7 +29,7 @@ export interface EstimateInput extends BillingTerms, S3Requests {
   region: string;
   /** The region of the bucket; omitted: the same. */
   bucketRegion?: string;
-  /** Crawled in this region. */
+  /** The products crawled in this region. */
   products: number;
   /** Fresher prices than the shipped ones; null or omitted for none. */
   prices?: Prices | null;

@@ -19,5 +19,5 @@ export function roundUp(ms: number): number {
 /** The duration as typed after --deadline: without the space. */
 export const asFlag = (ms: number): string => formatDuration(ms).replaceAll(' ', '');
 
-/** Rounded down, so that 100 % means always. */
+/** The share in percent, rounded down, so that 100 % means always. */
 export const percent = (share: number): string => `${Math.floor(share * 10_000) / 100} %`;

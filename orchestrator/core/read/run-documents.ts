@@ -42,7 +42,7 @@ export interface Story {
   incidents: IncidentRecord[];
 }
 
-/** More than a run of a thousand instances has. */
+/** The most events that are read: more than a run of a thousand instances has. */
 export const MAX_EVENTS = 20_000;
 
 export async function readStory(run: RunRecord, { run: row, fleet }: RunReader): Promise<Story> {

@@ -157,7 +157,7 @@ export class SimulatedFleet implements OfferSender {
     }
   }
 
-  /** Unpacked once for all instances. */
+  /** The crawl settings, unpacked once for all instances. */
   #crawlSettingsOf({ crawlSettings: named }: AnyUserData): CrawlSettings {
     if (named !== undefined && named.sha256 === this.#crawlSettings?.sha256) return this.#crawlSettings.settings;
     const bytes = named && this.#o.objects.read(named.url);

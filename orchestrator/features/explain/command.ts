@@ -15,7 +15,7 @@ import type { Output } from '../../cli/output.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { StatusOptions } from '../../cli/commands/status.ts';
 
-/** More than any run stores. */
+/** The most events that are read: more than any run stores. */
 const MAX_EVENTS = 100_000;
 
 export async function explainCommand(options: StatusOptions, output: Output): Promise<ExitCode> {

@@ -84,7 +84,7 @@ export function nextRunAdvice(input: AdviceInput): string[] {
   return advice;
 }
 
-/** Grouped by remedy, the most frequent first: more types do not help where keys have expired. */
+/** The refusals grouped by remedy, the most frequent first: more types do not help where keys have expired. */
 function refusals(records: readonly InstanceRecord[]): string[] {
   const refused = records.filter((r) => r.reason === LOSS_REASON.refused || r.reason === LOSS_REASON.poolDry);
   return byRemedy(refused, ({ answer }) => {

@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000;
 const GONE_MS = 5 * MINUTE_MS;
 /** A run that has not begun after this will not: planning takes seconds, ending an old run first takes minutes. */
 const PREPARE_MS = 60 * MINUTE_MS;
-/** More missed due times than this are not written one by one. */
+/** The most missed due times that are written one by one. */
 const MAX_MISSED = 100;
 /** Starts of a process for one run, or for a due time that has none yet. */
 const MAX_STARTS = 8;

@@ -33,7 +33,7 @@ export interface SchedulerOptions extends Settings {
 
 const STOP_MS = 100_000;
 const NOTIFY_FOR_MS = 86_400_000;
-/** More in a row than any state of the record needs. */
+/** The most looks in a row: more than any state of the record needs. */
 const MAX_LOOKS = 50;
 
 /**

@@ -46,7 +46,7 @@ const DEFAULT_CONFIG = 'fleet.yaml';
 const MAX_SIMULATED = 1_000_000;
 const DEFAULT_PRODUCTS = 30_000;
 const DEFAULT_DEADLINE_MS = 4 * 3_600_000;
-/** More than a target group takes: a simulation may explore thousands. */
+/** The most instances, more than a target group takes: a simulation may explore thousands. */
 const MOST_INSTANCES = 5_000;
 /** Keeps the seeds of neighbouring runs far apart. */
 const SEED_STEP = 1_000_003;

@@ -73,7 +73,7 @@ export function createContentDecoder(encoding: string, events: DecoderEvents): C
   };
 }
 
-/** Pushed at once: few bytes, because each may become a thousand. */
+/** The bytes that are pushed at once: few, because each may become a thousand. */
 const PIECE_BYTES = 16_384;
 
 /**

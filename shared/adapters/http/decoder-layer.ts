@@ -50,7 +50,7 @@ export class DecoderLayer implements ContentDecoder {
   #head: Buffer = NOTHING;
   #stream: Decompressor | null = null;
   #streams = 0;
-  /** Written to the stream, which may end anywhere in it; and the number of bytes written before. */
+  /** What was written to the stream, which may end anywhere in it; and the number of bytes written before. */
   #written: Buffer[] = [];
   #beforeBytes = 0;
   #tail: Buffer = NOTHING;

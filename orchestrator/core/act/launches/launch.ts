@@ -28,7 +28,7 @@ import { noteRefused } from '../../model/rights.ts';
 import type { World } from '../../model/world.ts';
 import { isGivenUp } from '../../model/instance-state.ts';
 
-/** Beside API_PORT, for what is on the machine itself. */
+/** The port beside API_PORT for what is on the machine itself. */
 const LOCAL_PORT = 8081;
 /** The port the balancer listens on. */
 export const BALANCER_PORT = 8080;

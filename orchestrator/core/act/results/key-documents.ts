@@ -35,7 +35,7 @@ type Keyed = Pick<InstanceRecord, 'slot' | 'epoch' | 'publicKey'>;
 export class KeyDocuments {
   readonly #core: DocumentsCore;
   readonly #privateKey: KeyObject;
-  /** Written, or under way. */
+  /** The key documents that are written, or under way. */
   readonly #written = new Set<string>();
 
   constructor(core: DocumentsCore, privateKey: KeyObject) {

@@ -121,5 +121,5 @@ export async function leftBehind({ run }: Pick<RunReader, 'run'>): Promise<strin
   return events.toReversed().flatMap(({ detail }) => detail ?? []);
 }
 
-/** More than a fleet has instances. */
+/** The most of what is left that is listed: more than a fleet has instances. */
 const MAX_LEFT = 10_000;

@@ -11,7 +11,7 @@ interface InstanceCost {
   epoch: number;
   instanceId: string;
   instanceType: string;
-  /** Billed: by the second, at least a minute. */
+  /** The billed time: by the second, at least a minute. */
   seconds: number;
   usdPerHour: number;
   usd: number;

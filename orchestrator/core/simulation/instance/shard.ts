@@ -37,7 +37,7 @@ interface Line {
   waiting: Queued[];
   /** What waits begins here. */
   head: number;
-  /** Tried again when nothing waits. */
+  /** The products that are tried again when nothing waits. */
   postponed: Queued[];
 }
 

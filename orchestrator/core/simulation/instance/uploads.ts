@@ -52,7 +52,7 @@ export class SimulatedUploads {
   #dueMs = Infinity;
   #nextTryMs = -Infinity;
   #isUploading = false;
-  /** Refused for lack of a right, in a row. */
+  /** How many uploads in a row were refused for lack of a right. */
   #refusals = 0;
   #manifest: Manifest | null = null;
 

@@ -95,7 +95,7 @@ export interface MemoryRun {
   grants: Map<string, Set<number>>;
   /** The counts of chunks and products; null when they have to be counted again. */
   counts: WorkCounts | null;
-  /** Kept up by the store of results. */
+  /** The totals, kept up by the store of results. */
   totals: LoadTotals;
 }
 
