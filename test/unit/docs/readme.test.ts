@@ -37,6 +37,16 @@ describe('links', () => {
   });
 });
 
+const FOLDERS = 'orchestrator|crawl-api|shared|sandbox|userdata|deploy|test|bench|docs|examples|bin';
+const PATH = new RegExp(`(?<![\\w./:@{-])(?:${FOLDERS})/[\\w./-]*\\w/?(?![\\w-]|\\*\\.)`, 'g');
+
+describe('paths', () => {
+  it.each([...pages, 'CONTRIBUTING.md'])('that %s names exist', (page) => {
+    const paths = [...read(page).matchAll(PATH)].map(([path]) => path);
+    expect(paths.filter((path) => !existsSync(new URL(path, ROOT)))).toEqual([]);
+  });
+});
+
 describe('the walks in docs/architecture.md', () => {
   const walks = read('docs/architecture.md').split('file by file\n').slice(1);
   const namesIn = (walk: string): string[] =>
