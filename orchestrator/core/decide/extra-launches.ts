@@ -3,7 +3,7 @@ import { templatesOf } from '../../../shared/domain/domains.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
 import { openIncident, recentBans } from './ban-policy.ts';
-import { canAfford } from './launches/budget.ts';
+import { affordable } from './launches/budget.ts';
 import { nextPool } from './launches/pools.ts';
 import { workersOf } from './shares/workers.ts';
 import type { EndForecast } from '../model/forecast.ts';
@@ -130,10 +130,12 @@ const mostExtra = (planned: number): number => Math.max(2, Math.ceil(planned / 2
 /** The smallest number that finishes by the last moment; when none does, as many as help. */
 function fewestFor(world: World, room: number, latestMs: number): number {
   let best = { count: 0, endMs: forecastEnd(world).p95Ms ?? Infinity };
-  const slots: number[] = [];
-  for (let count = 1; count <= room; count++) {
-    slots.push(world.fleet.slotCount(world.run.plan) + slots.length);
-    if (!canAfford(world, ...slots)) break;
+  const first = world.fleet.slotCount(world.run.plan);
+  const most = affordable(
+    world,
+    Array.from({ length: room }, (_, i) => first + i),
+  );
+  for (let count = 1; count <= most; count++) {
     const endMs = forecastEnd(world, workersOf(world, count)).p95Ms ?? Infinity;
     if (endMs < best.endMs - world.limits.heartbeatMs) best = { count, endMs };
     if (endMs <= latestMs) break;

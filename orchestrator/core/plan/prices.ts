@@ -72,8 +72,8 @@ export function instancePerMonth(
   return round(HOURS_PER_MONTH * (hourlyPrice(region, instanceType, prices).usd + ipv4Hour) + volumeGb * gp3GbMonth);
 }
 
-interface BilledInstance {
-  /** The region of the instance; omitted: that of the input. */
+export interface BilledInstance {
+  /** Omitted: the region of the input. */
   region?: string;
   instanceType: string;
   launchedAtMs: number;
@@ -81,12 +81,12 @@ interface BilledInstance {
   endedAtMs: number;
 }
 
-export interface ActualInput extends BillingTerms {
-  /** The region of the bucket; and of instances that name none. */
+/** What a bill is made out by, besides the instances. */
+export interface BillInput extends BillingTerms {
+  /** Of the bucket; and of instances that name none. */
   region: string;
   /** The prices of the plan. */
   prices?: Prices | null;
-  instances: readonly BilledInstance[];
   /** A load balancer existed, possibly without any instance; omitted: when there are instances. */
   hadBalancer?: boolean;
   /** The load balancer lives as long as the run. */
@@ -95,18 +95,73 @@ export interface ActualInput extends BillingTerms {
   products: number;
 }
 
-/** The price of what ran, at the same list prices; only AWS's bill is authoritative. */
-export function actualCost(input: ActualInput): CostBreakdown {
-  const { instances, products, region: bucketRegion } = input;
-  const places = Map.groupBy(instances, ({ region = bucketRegion }) => region);
-  if (places.size === 0) places.set(bucketRegion, []);
-  return sumOf(
-    [...places].map(([region, there]) => {
-      const share = instances.length === 0 ? products : Math.ceil((products * there.length) / instances.length);
-      return actualIn({ ...input, region, bucketRegion, instances: there, products: share });
-    }),
-  );
+export interface ActualInput extends BillInput {
+  instances: readonly BilledInstance[];
 }
+
+/** The price of what ran, at the same list prices; only AWS's bill is authoritative. */
+export const actualCost = (input: ActualInput): CostBreakdown => new Bill(input).with(input.instances).cost();
+
+/** What the instances of one region have used. */
+interface Tally {
+  usd: number;
+  credits: number;
+  hours: number;
+  parts: number;
+  launched: number;
+}
+
+/** The bill of what ran. Immutable; made out for a further instance without another look at those that are in it. */
+export class Bill {
+  readonly #input: BillInput;
+  readonly #partMs: number;
+  readonly #tallies: Map<string, Tally>;
+
+  /** Of no instance; `regions` are billed for their load balancers. */
+  constructor(input: BillInput, regions: Iterable<string> = []) {
+    this.#input = input;
+    this.#partMs = limitsFor(input.finishedAtMs - input.startedAtMs).partMs;
+    this.#tallies = new Map([...regions].map((region) => [region, NOTHING_USED]));
+  }
+
+  /** The same bill with these instances. */
+  with(instances: Iterable<BilledInstance>): Bill {
+    const bill = new Bill(this.#input);
+    for (const [region, tally] of this.#tallies) bill.#tallies.set(region, tally);
+    for (const instance of instances) bill.#add(instance);
+    return bill;
+  }
+
+  #add({ region = this.#input.region, instanceType, launchedAtMs, endedAtMs }: BilledInstance): void {
+    const { usd, credits, hours, parts, launched } = this.#tallies.get(region) ?? NOTHING_USED;
+    const more = billedHours(endedAtMs - launchedAtMs);
+    this.#tallies.set(region, {
+      usd: usd + more * hourlyPrice(region, instanceType, this.#input.prices).usd,
+      credits: credits + more * surplusPerHour(instanceType),
+      hours: hours + more,
+      parts: parts + Math.ceil((endedAtMs - launchedAtMs) / this.#partMs),
+      launched: launched + 1,
+    });
+  }
+
+  cost(): CostBreakdown {
+    const { region: bucketRegion, products, startedAtMs, finishedAtMs } = this.#input;
+    const tallies = this.#tallies.size > 0 ? [...this.#tallies] : [[bucketRegion, NOTHING_USED] as const];
+    const all = tallies.reduce((sum, [, { launched }]) => sum + launched, 0);
+    const { hadBalancer = all > 0 } = this.#input;
+    return sumOf(
+      tallies.map(([region, { usd: instances, credits, hours: addressHours, parts, launched }]) => {
+        const share = all === 0 ? 0 : Math.ceil((products * launched) / all);
+        const balancerMs = hadBalancer ? finishedAtMs - startedAtMs : 0;
+        const used = { instances, credits, addressHours, balancerMs, products: share, launched };
+        const requests = requestsOf(launched, Math.min(share, parts));
+        return breakdown({ ...this.#input, region, bucketRegion }, { ...used, ...requests });
+      }),
+    );
+  }
+}
+
+const NOTHING_USED: Readonly<Tally> = { usd: 0, credits: 0, hours: 0, parts: 0, launched: 0 };
 
 /** The costs of several regions as one, with the date of the oldest prices. */
 export function sumOf(costs: readonly CostBreakdown[]): CostBreakdown {
@@ -122,32 +177,6 @@ export function sumOf(costs: readonly CostBreakdown[]): CostBreakdown {
     total: round(sum.total + cost.total),
     pricesOf: sum.pricesOf < cost.pricesOf ? sum.pricesOf : cost.pricesOf,
   }));
-}
-
-/** What was spent in one region. */
-function actualIn(input: ActualInput & { bucketRegion: string }): CostBreakdown {
-  let instances = 0;
-  let credits = 0;
-  let addressHours = 0;
-  let parts = 0;
-  const runMs = input.finishedAtMs - input.startedAtMs;
-  const { partMs } = limitsFor(runMs);
-  for (const { instanceType, launchedAtMs, endedAtMs } of input.instances) {
-    const hours = billedHours(endedAtMs - launchedAtMs);
-    instances += hours * hourlyPrice(input.region, instanceType, input.prices).usd;
-    credits += hours * surplusPerHour(instanceType);
-    addressHours += hours;
-    parts += Math.ceil((endedAtMs - launchedAtMs) / partMs);
-  }
-  return breakdown(input, {
-    instances,
-    credits,
-    addressHours,
-    balancerMs: (input.hadBalancer ?? input.instances.length > 0) ? runMs : 0,
-    products: input.products,
-    launched: input.instances.length,
-    ...requestsOf(input.instances.length, Math.min(input.products, parts)),
-  });
 }
 
 /**

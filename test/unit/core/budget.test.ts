@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/core/model/loss-reason.ts';
-import { billWith, canAfford, isShortOfMoney, spendingOf } from '../../../orchestrator/core/decide/launches/budget.ts';
+import {
+  affordable,
+  billWith,
+  canAfford,
+  isShortOfMoney,
+  spendingOf,
+} from '../../../orchestrator/core/decide/launches/budget.ts';
 import { admitLaunches } from '../../../orchestrator/core/decide/launches/launch-admission.ts';
 import type { Action } from '../../../orchestrator/core/model/actions.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/core/model/run-deadlines.ts';
@@ -152,11 +158,16 @@ const seenAt = (all: readonly InstanceRecord[], nowMs: number): InstanceRecord[]
 
 describe('canAfford', () => {
   it('allows everything without a cap, and nothing beyond it', () => {
-    expect(canAfford(world(null, three()), ...Array.from({ length: 1_000 }, (_, i) => i))).toBe(true);
+    expect(
+      affordable(
+        world(null, three()),
+        Array.from({ length: 1_000 }, (_, i) => i),
+      ),
+    ).toBe(1_000);
     const { committed, each } = spendingOf(world(1, three()));
     const cap = committed + 2.5 * each;
-    expect(canAfford(world(cap, three()), 3, 4)).toBe(true);
-    expect(canAfford(world(cap, three()), 3, 4, 5)).toBe(false);
+    expect(affordable(world(cap, three()), [3, 4])).toBe(2);
+    expect(affordable(world(cap, three()), [3, 4, 5])).toBe(2);
   });
 
   it('I5: the bill never exceeds the cap, whatever is launched while it returns true', () => {
@@ -236,4 +247,27 @@ it('sums up as many bills for many empty slots as for few', () => {
   };
   expect(billsFor(200)).toBeGreaterThan(0);
   expect(billsFor(200)).toBe(billsFor(20));
+});
+
+it('visits each row once for any number of launches', () => {
+  let visits = 0;
+  const rows = Array.from({ length: 40 }, (_, slot) => {
+    const { launchedAtMs, ...row } = anInstance(slot);
+    return Object.defineProperty(row as InstanceRecord, 'launchedAtMs', {
+      get: () => (visits++, launchedAtMs),
+      enumerable: true,
+    });
+  });
+  const visitsFor = (launches: number): number => {
+    visits = 0;
+    const now = world(1_000, rows);
+    const slots = Array.from({ length: launches }, (_, i) => rows.length + i);
+    const claims = slots.map((slot): Action => ({ kind: 'claim', slot, epoch: 1, pool: null }));
+    expect(affordable(now, slots)).toBe(launches);
+    for (const slot of slots) expect(canAfford(now, slot)).toBe(true);
+    expect(admitLaunches(now, claims).filter((a) => a.kind === 'claim')).toHaveLength(launches);
+    return visits;
+  };
+  expect(visitsFor(1)).toBeGreaterThan(0);
+  expect(visitsFor(200)).toBe(visitsFor(1));
 });

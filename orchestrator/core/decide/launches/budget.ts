@@ -1,7 +1,7 @@
 /** What the run may still spend on launches. Pure; prices from core/plan/prices.ts. */
 import type { FleetSnapshot } from '../../model/fleet-snapshot.ts';
 import type { LaunchBill, Pool } from '../../model/launch-history.ts';
-import { actualCost } from '../../plan/prices.ts';
+import { Bill, type BilledInstance } from '../../plan/prices.ts';
 import { LOSS_REASON } from '../../model/loss-reason.ts';
 import { drainAtMs, powerOffAtMs } from '../../model/run-deadlines.ts';
 import { billingTerms, regionsOf } from '../../model/run-settings.ts';
@@ -22,10 +22,43 @@ export interface Spending {
 /** A further launch. A region without a load balancer gets one with its first launch. */
 export type Wanted = Partial<Pick<Pool, 'instanceType' | 'region'>>;
 
-/** True when the next launches of these slots, alive until deadline + grace, keep the run within `run.max_cost`. */
-export function canAfford(world: World, ...slots: number[]): boolean {
-  const cap = world.run.settings.run.maxCost;
-  return cap === null || billWith(world, ...slots.map((slot) => nextLaunch(world, slot))) <= cap;
+/** True when the slot's next launch, alive until deadline + grace, keeps the run within `run.max_cost`. */
+export const canAfford = (world: World, slot: number): boolean => affordable(world, [slot]) === 1;
+
+/** How many of these slots' next launches keep the run within `run.max_cost`, from the first on. */
+export function affordable(world: World, slots: readonly number[]): number {
+  if (world.run.settings.run.maxCost === null) return slots.length;
+  const budget = new Budget(world);
+  const first = slots.findIndex((slot) => !budget.admit(nextLaunch(world, slot)));
+  return first < 0 ? slots.length : first;
+}
+
+/** What a round may still launch: each admitted launch adds to the bill of those before it. */
+export class Budget {
+  readonly #world: World;
+  #bill: Bill;
+  /** USD for everything launched so far and admitted, if everything alive lasts until deadline + grace. */
+  committed: number;
+  /** USD that the dearest launch asked for would have added. */
+  dearest = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#bill = billNow(world);
+    this.committed = this.#bill.cost().total;
+  }
+
+  /** True when the launch keeps the run within `run.max_cost`; then it is part of the bill. */
+  admit(wanted: Wanted): boolean {
+    const { run, nowMs } = this.#world;
+    const bill = this.#bill.with([launchedAt(run, wanted, nowMs)]);
+    const { total } = bill.cost();
+    this.dearest = Math.max(this.dearest, total - this.committed);
+    if (total > (run.settings.run.maxCost ?? Infinity)) return false;
+    this.#bill = bill;
+    this.committed = total;
+    return true;
+  }
 }
 
 /** The slot's next launch, as far as its pool is known: else where the plan has it, of the plan's type. */
@@ -42,12 +75,13 @@ export function canAffordRotation(world: World, underWay: number): number {
   const { run, nowMs } = world;
   const cap = run.settings.run.maxCost;
   if (cap === null) return Infinity;
-  const committed = billWith(world);
+  const bill = billNow(world);
+  const committed = bill.cost().total;
   const { instanceType } = run.plan;
   const each = Math.max(
     ...plannedRegions(run).map((region) => {
       const overlap = { region, instanceType, launchedAtMs: nowMs, endedAtMs: nowMs + OVERLAP_MS };
-      return billOf(run, [...billed(world.fleet), overlap]) - committed;
+      return bill.with([overlap]).cost().total - committed;
     }),
   );
   return Math.max(0, Math.floor((cap - committed) / each) - underWay);
@@ -58,24 +92,22 @@ export function spendingOf(world: World, wanted: Wanted = {}): Spending {
   return { committed, each: billWith(world, wanted) - committed, cap: world.run.settings.run.maxCost };
 }
 
-/**
- * What one further launch makes of the bill, by its type and region. All slots of a round ask, and there are few
- * answers: without it n empty slots would sum up n bills each. Of the fleet, the run and the moment that are in it.
- */
-const nextBills = new WeakMap<FleetSnapshot, { run: RunRecord; nowMs: number; usd: Map<string, number> }>();
-
 /** USD for everything launched so far and these launches, if everything alive lasts until deadline + grace. */
-export function billWith({ run, fleet, nowMs }: World, ...launches: readonly Wanted[]): number {
-  const sum = (): number =>
-    billOf(run, [...billed(fleet), ...launches.map((wanted) => launchedAt(run, wanted, nowMs))]);
-  if (launches.length > 1) return sum();
-  let known = nextBills.get(fleet);
-  if (known?.run !== run || known.nowMs !== nowMs) nextBills.set(fleet, (known = { run, nowMs, usd: new Map() }));
-  const [{ instanceType, region } = {}] = launches;
-  const key = launches.length === 0 ? '' : `${instanceType} in ${region}`;
-  const usd = known.usd.get(key) ?? sum();
-  known.usd.set(key, usd);
-  return usd;
+export function billWith(world: World, ...launches: readonly Wanted[]): number {
+  const { run, nowMs } = world;
+  return billNow(world)
+    .with(launches.map((wanted) => launchedAt(run, wanted, nowMs)))
+    .cost().total;
+}
+
+/** The bills of fleets, each with the run that it was made out for: all slots of a round ask for it. */
+const bills = new WeakMap<FleetSnapshot, { run: RunRecord; bill: Bill }>();
+
+/** Of everything launched so far. */
+function billNow({ run, fleet }: World): Bill {
+  let known = bills.get(fleet);
+  if (known?.run !== run) bills.set(fleet, (known = { run, bill: billOf(run, fleet.launches.bills) }));
+  return known.bill;
 }
 
 /**
@@ -92,8 +124,11 @@ export function isShortOfMoney(world: World): boolean {
     const record = latest.get(slot);
     const freeMs = record ? freeSinceMs(record) : run.startedAtMs;
     if (freeMs === null || freeMs + world.limits.bootMs >= drainAtMs(run)) continue;
-    const then = billed(world.fleet, freeMs).filter((b) => b.launchedAtMs <= freeMs);
-    if (billOf(run, [...then, launchedAt(run, { region: homeOf(world, slot) }, freeMs)]) > cap) return true;
+    const then = world.fleet.launches.bills
+      .filter((b) => b.launchedAtMs <= freeMs)
+      .map((b) => (b.endedAtMs !== null && b.endedAtMs > freeMs ? { ...b, endedAtMs: null } : b));
+    const next = launchedAt(run, { region: homeOf(world, slot) }, freeMs);
+    if (billOf(run, then).with([next]).cost().total > cap) return true;
   }
   return false;
 }
@@ -106,31 +141,17 @@ function freeSinceMs(record: InstanceRecord): number | null {
   return record.terminatedAtMs ?? record.phaseAtMs;
 }
 
-/** The bills as they stood at a moment; by default as they stand now. */
-const billed = ({ launches }: FleetSnapshot, atMs = Infinity): LaunchBill[] =>
-  launches.bills.map((b) => (b.endedAtMs !== null && b.endedAtMs > atMs ? { ...b, endedAtMs: null } : b));
+const launchedAt = (run: RunRecord, wanted: Wanted, launchedAtMs: number): BilledInstance =>
+  untilEnd(run, { instanceType: run.plan.instanceType, ...wanted, launchedAtMs, endedAtMs: null });
 
-const launchedAt = ({ plan }: RunRecord, wanted: Wanted, launchedAtMs: number): LaunchBill => ({
-  instanceType: plan.instanceType,
-  ...wanted,
-  launchedAtMs,
-  endedAtMs: null,
+const untilEnd = (run: RunRecord, bill: LaunchBill): BilledInstance => ({
+  ...bill,
+  endedAtMs: bill.endedAtMs ?? Math.max(powerOffAtMs(run), bill.launchedAtMs),
 });
 
 /** Including the balancers of the planned regions, which are billed anyway, and of those launched in. */
-function billOf(run: RunRecord, bills: readonly LaunchBill[]): number {
-  const instances = bills.map((b) => ({ ...b, endedAtMs: b.endedAtMs ?? Math.max(powerOffAtMs(run), b.launchedAtMs) }));
-  const regions = new Set([...plannedRegions(run), ...bills.map((b) => b.region ?? run.settings.aws.region)]);
-  const { plan, startedAtMs } = run;
-  const one = { instanceType: plan.instanceType, launchedAtMs: startedAtMs, endedAtMs: startedAtMs };
-  const balancers = actualCost({
-    ...frame(run),
-    instances: [...regions].map((region) => ({ ...one, region })),
-  }).balancer;
-  if (bills.length === 0) return balancers;
-  const { total, balancer } = actualCost({ ...frame(run), instances });
-  return total - balancer + balancers;
-}
+const billOf = (run: RunRecord, launches: readonly LaunchBill[]): Bill =>
+  new Bill(frame(run), plannedRegions(run)).with(launches.map((launch) => untilEnd(run, launch)));
 
 /** The regions for which the plan has instances. */
 const plannedRegions = ({ plan, settings }: RunRecord): string[] =>
@@ -143,4 +164,5 @@ const frame = (run: RunRecord) => ({
   startedAtMs: run.startedAtMs,
   finishedAtMs: powerOffAtMs(run),
   products: run.planned,
+  hadBalancer: true,
 });

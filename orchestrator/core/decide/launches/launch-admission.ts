@@ -2,7 +2,7 @@
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import type { Action } from '../../model/actions.ts';
 import { launchGate } from './launch-gate.ts';
-import { billWith, type Wanted } from './budget.ts';
+import { Budget } from './budget.ts';
 import { homeOf, isTrial, roomIn } from './pools.ts';
 import { poolKey } from '../../model/launch-history.ts';
 import { regionNamed, type RegionState } from '../../model/regions.ts';
@@ -50,25 +50,15 @@ function withinMoney(world: World, actions: readonly Action[]): Action[] {
   const claims = actions.filter((a) => a.kind === 'claim');
   const cap = world.run.settings.run.maxCost;
   if (cap === null || claims.length === 0) return [...actions];
-  const admitted: Wanted[] = [];
-  let committed = billWith(world);
-  const refused = new Set<Action>();
-  let dearest = 0;
-  for (const claim of claims) {
-    const wanted = claim.pool ?? { region: homeOf(world, claim.slot) };
-    const bill = billWith(world, ...admitted, wanted);
-    dearest = Math.max(dearest, bill - committed);
-    if (bill > cap) refused.add(claim);
-    else {
-      admitted.push(wanted);
-      committed = bill;
-    }
-  }
+  const budget = new Budget(world);
+  const refused = new Set<Action>(
+    claims.filter((claim) => !budget.admit(claim.pool ?? { region: homeOf(world, claim.slot) })),
+  );
   if (refused.size === 0) return [...actions];
   const detail =
     `run.max_cost keeps ${refused.size === 1 ? 'an instance' : `${refused.size} instances`} from being launched: ` +
-    `past and running instances may cost $${committed.toFixed(4)} until the end of the grace period, ` +
-    `one more up to $${dearest.toFixed(4)}, and the cap is $${cap.toFixed(2)}; the run goes on with the instances it has`;
+    `past and running instances may cost $${budget.committed.toFixed(4)} until the end of the grace period, ` +
+    `one more up to $${budget.dearest.toFixed(4)}, and the cap is $${cap.toFixed(2)}; the run goes on with the instances it has`;
   return [...actions.filter((a) => !refused.has(a)), { kind: 'hold', cause: 'budget', detail }];
 }
 
