@@ -60,8 +60,8 @@ function decideFleet(world: World): Action[] {
   actions.push(...keepSlowerPaces(world), ...stallNotes(world), ...unansweredNotes(world), ...refusedNotes(world));
   actions.push(...decideOldEpochs(world, latest));
 
-  const isAnyReady = [...latest.values()].some((r) => r.phase === 'ready' || r.phase === 'crawling');
-  if (world.run.phase === 'launching' && isAnyReady) {
+  const isReady = (r: InstanceRecord): boolean => r.phase === 'ready' || r.phase === 'crawling';
+  if (world.run.phase === 'launching' && [...latest.values()].some(isReady)) {
     actions.push({ kind: 'move-run', from: 'launching', to: 'crawling', reason: null });
   }
   const limitChunks = world.work.waiting > 0 ? offerLimit(world.chunkLimits) : 0;
@@ -92,7 +92,9 @@ const balancerEnd = ({ stallCauses }: World): HaltReason =>
 
 /** Epochs that were replaced still have to be closed and terminated. */
 function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecord>): Action[] {
-  return world.fleet.all
+  const { all } = world.fleet;
+  if (all.length === latest.size) return [];
+  return all
     .filter((r) => latest.get(r.slot)?.epoch !== r.epoch)
     .flatMap((r) => decideSlot(world, r.slot, r, true));
 }

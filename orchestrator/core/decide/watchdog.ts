@@ -38,11 +38,15 @@ export function stallLimits(world: World): StallLimits {
 
 /** True from the alarm on: no extra instance is launched, because another address would do no better. */
 export const isStalled = (world: World): boolean =>
-  world.stall !== null && world.stall.ms >= stallLimits(world).alarmMs;
+  // No alarm is sooner than its window; in most rounds that decides it without a look at the fleet.
+  world.stall !== null &&
+  world.stall.ms >= stallWindowMs(world.run, world.robots) &&
+  world.stall.ms >= stallLimits(world).alarmMs;
 
 /** Why the run has to end; null while it may still make progress. */
 export function stallEnd(world: World): StallCause | null {
-  if (world.stall === null || isDraining(world) || world.stall.ms < stallLimits(world).endMs) return null;
+  const { stall } = world;
+  if (stall === null || !isStalled(world) || isDraining(world) || stall.ms < stallLimits(world).endMs) return null;
   return likeliestCause(world.stallCauses);
 }
 

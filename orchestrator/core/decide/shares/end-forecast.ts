@@ -17,12 +17,15 @@ export function forecastEnd(world: Observed, given: Workers = workersOf(world)):
   const { workers, unassigned, chunkSize } = given;
   const takers = workers.filter((p) => p.canTake);
   const level = (start: (p: Worker) => number): number => {
+    if (unassigned <= 0) return 0;
     const vessels = takers.map((p) => ({ paceMs: p.paceMs, endMs: start(p) + p.pending * p.paceMs }));
-    return unassigned > 0 ? waterFillLevel(vessels, unassigned) : 0;
+    return waterFillLevel(vessels, unassigned);
   };
   const p50Level = level((p) => p.startMs);
   const p95Level = level((p) => p.startP95Ms);
-  const working: WorkerEnd[] = [];
+  let working = 0;
+  let lastP50Ms = world.nowMs;
+  let lastP95Ms = world.nowMs;
   const ends = workers.map((worker): WorkerEnd => {
     const isTaking = worker.canTake && worker.endMs < p50Level;
     const p50Ms = isTaking ? p50Level : worker.endMs;
@@ -31,16 +34,17 @@ export function forecastEnd(world: Observed, given: Workers = workersOf(world)):
       worker.pending > 0 ? worker.startP95Ms + worker.pending * worker.paceMs : world.nowMs,
     );
     const p95Ms = expectedMs + spreadMs(worker, expectedMs - world.nowMs);
-    const end = { slot: worker.slot, epoch: worker.epoch, p50Ms, p95Ms };
-    if (worker.pending > 0 || (unassigned > 0 && worker.canTake)) working.push(end);
-    return end;
+    if (worker.pending > 0 || (unassigned > 0 && worker.canTake)) {
+      working++;
+      lastP50Ms = Math.max(lastP50Ms, p50Ms);
+      lastP95Ms = Math.max(lastP95Ms, p95Ms);
+    }
+    return { slot: worker.slot, epoch: worker.epoch, p50Ms, p95Ms };
   });
   if (unassigned > 0 && takers.length === 0) return { p50Ms: null, p95Ms: null, workers: ends };
-  const latest = (of: 'p50Ms' | 'p95Ms'): number => working.reduce((most, e) => Math.max(most, e[of]), world.nowMs);
-  const [lastP50Ms, lastP95Ms] = [latest('p50Ms'), latest('p95Ms')];
   // While all end in time no chunks are transferred: the last worker determines the end.
   if (lastP95Ms <= drainAtMs(world.run)) {
-    const marginMs = lossMarginMs(world, lastP50Ms, working.length);
+    const marginMs = lossMarginMs(world, lastP50Ms, working);
     return { p50Ms: lastP50Ms, p95Ms: lastP95Ms + marginMs, workers: ends };
   }
   const even = (startOf: (p: Worker) => number): number => evenEndMs(takers, startOf, unassigned, chunkSize);
@@ -48,7 +52,7 @@ export function forecastEnd(world: Observed, given: Workers = workersOf(world)):
   const p50Ms = Math.min(lastP50Ms, evenP50Ms);
   const evenP95Ms = even((p) => p.startP95Ms);
   const spread = takers.reduce((most, p) => Math.max(most, spreadMs(p, evenP95Ms - world.nowMs)), 0);
-  const p95Ms = Math.min(lastP95Ms, evenP95Ms + spread) + lossMarginMs(world, p50Ms, working.length);
+  const p95Ms = Math.min(lastP95Ms, evenP95Ms + spread) + lossMarginMs(world, p50Ms, working);
   return { p50Ms, p95Ms: Math.max(p50Ms, p95Ms), workers: ends };
 }
 

@@ -153,9 +153,8 @@ export class MemoryCompute implements Compute {
   async list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
     this.#record('list', tag.value);
     this.#failIfThrottled(false);
-    return this.all().filter(
-      (i) => i.tags[tag.key] === tag.value && this.#clock.now() - i.launchedAtMs >= this.behaviour.invisibleMs,
-    );
+    const latestMs = this.#clock.now() - this.behaviour.invisibleMs;
+    return this.all().filter((i) => i.launchedAtMs <= latestMs && i.tags[tag.key] === tag.value);
   }
 
   async terminate(instanceIds: readonly string[]): Promise<void> {
@@ -206,10 +205,12 @@ export class MemoryCompute implements Compute {
 
   /** Every instance there has been, as EC2 would show it now. */
   all(): CloudInstance[] {
-    return [...this.#machines.values()].map((machine) => {
+    const instances: CloudInstance[] = [];
+    for (const machine of this.#machines.values()) {
       this.#settle(machine);
-      return machine.instance;
-    });
+      instances.push(machine.instance);
+    }
+    return instances;
   }
 
   /** Those that cost money or crawl: neither shutting down nor terminated. */
