@@ -202,47 +202,46 @@ export class Callbacks {
   async heartbeat(callback: Callback): Promise<CallbackReply> {
     const sender = await this.#authenticate(callback, HEARTBEAT_PATH, heartbeatSchema);
     if ('status' in sender) return sender;
-    const received = await this.#received(sender.record, sender.message);
-    if (received === null) return refuse(503, 'the main server is starting');
-    const { world, heartbeat, routine } = received;
+    const { record: known, message: heartbeat } = sender;
+    const routine = isRoutine(heartbeat, known);
+    const observed = this.#loop.world();
+    const world = observed === null || routine ? observed : await this.#withRun(observed);
+    if (world === null) return refuse(503, 'the main server is starting');
+    const received = { record: known, heartbeat, routine, world };
     // A fenced epoch's heartbeat is not recorded; the reply only reports that it is fenced.
     if (isFenced(received)) {
       const none = { ...NO_EFFECTS, robots: null, maxProducts: null, awaited: false, fenced: true };
-      const orders = ordersFor(world, { ...none, record: received.record, heartbeat });
+      const orders = ordersFor(world, { ...none, record: known, heartbeat });
       return this.#answer(HEARTBEAT_PATH, callback, orders);
     }
     const record = await this.#record(received, sender.counter);
     if (record === null) return refuse(409, 'this counter has been used');
     const recorded = { ...received, record };
-    const effects = isServing(record.phase) ? await this.#carryOut(recorded) : NO_EFFECTS;
-    const orders = await this.#ordersAfter(recorded, effects);
+    const serving = isServing(record.phase);
+    const effects = serving ? await this.#carryOut(recorded) : NO_EFFECTS;
+    const work = serving && !routine ? await this.#core.work.counts() : world.work;
+    const orders = this.#ordersAfter(recorded, effects, work);
+    if (serving && !record.sealed && orders.sealed) await this.#core.fleet.patch(record, { sealed: true });
     this.#dispatcher.release(orders.drops);
     if (!routine) this.#loop.wake();
     return this.#answer(HEARTBEAT_PATH, callback, orders);
   }
 
-  /**
-   * The heartbeat beside what the loop last observed; null before the first observation. One with news gets the current
-   * row of the run.
-   */
-  async #received(record: InstanceRecord, heartbeat: Heartbeat): Promise<Received | null> {
-    const observed = this.#loop.world();
-    if (observed === null) return null;
-    const routine = isRoutine(heartbeat, record);
-    if (routine) return { record, heartbeat, routine, world: observed };
+  /** What the loop last observed, with the current row of the run: a heartbeat with news gets it. */
+  async #withRun(observed: World): Promise<World | null> {
     const run = await this.#core.run.get();
     // With the tail that only the loop measures.
     const { measuredTailMs } = observed.run;
-    return run && { record, heartbeat, routine, world: { ...observed, run: { ...run, measuredTailMs } } };
+    return run && { ...observed, run: { ...run, measuredTailMs } };
   }
 
   /** Stores progress, problem and incident; returns the record as it is then, or null for a replayed counter. */
-  async #record({ record, heartbeat }: Received, counter: number): Promise<InstanceRecord | null> {
+  async #record({ record, heartbeat, routine }: Received, counter: number): Promise<InstanceRecord | null> {
     const core = this.#core;
     const { progress, problem } = heartbeat;
     if (!(await core.fleet.heartbeat(record, { counter, progress, problem }))) return null;
     if (problem !== null && problem !== record.problem) await core.alarm(`slot ${record.slot}: ${problem}`, record);
-    const incident = await recordIncident(core, record, heartbeat.incident);
+    const incident = routine ? record.incident : await recordIncident(core, record, heartbeat.incident);
     return { ...record, progress, lastHeartbeatAtMs: core.clock.now(), incident };
   }
 
@@ -251,7 +250,7 @@ export class Callbacks {
     const { record, heartbeat, routine, world } = received;
     const { partsAck, granted } = routine ? NO_EFFECTS : await this.#takeOver(received);
     const transfer = await this.#transfers.wanted(world, record);
-    const canaryPage = await this.#canaryPageFor(heartbeat, world);
+    const canaryPage = needsCanaryPage(heartbeat, world) ? await this.#anyPage() : null;
     return { partsAck, granted, transfer, canaryPage };
   }
 
@@ -276,16 +275,14 @@ export class Callbacks {
     return Math.max(-1, ...own.map((p) => p.seq));
   }
 
-  /** The orders for the state after these effects; seals the shard when it is complete. */
-  async #ordersAfter({ record, heartbeat, routine, world }: Received, effects: Effects): Promise<Orders> {
+  /** The orders for the state after these effects. */
+  #ordersAfter({ record, heartbeat, routine, world }: Received, effects: Effects, work: World['work']): Orders {
     const core = this.#core;
-    const serving = isServing(record.phase);
-    const work = serving && !routine ? await core.work.counts() : world.work;
     // A routine heartbeat changes nothing that depends on the rest of the fleet.
     const fleet = routine ? world.fleet : world.fleet.with(record);
     const current = { ...world, fleet, work, nowMs: core.clock.now() };
     const limits = this.#limits(current);
-    const orders = ordersFor(current, {
+    return ordersFor(current, {
       ...effects,
       record,
       heartbeat,
@@ -294,16 +291,10 @@ export class Callbacks {
       maxProducts: limits.byTime === null ? null : slotLimit(limits, record.slot) * world.run.plan.chunkSize,
       awaited: world.forecast?.balance.get.has(record.slot) === true,
     });
-    if (serving && !record.sealed && orders.sealed) await core.fleet.patch(record, { sealed: true });
-    return orders;
   }
 
-  /**
-   * The canary page of an instance that has stored nothing: a page that another one stored, lest it takes an odd page
-   * for a ban.
-   */
-  async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
-    if (progress.stored > 0 || totals.stored === 0) return null;
+  /** A page that was stored, the same one each time. */
+  async #anyPage(): Promise<string | null> {
     this.#canaryPage ??= await this.#core.work.anyStored();
     return this.#canaryPage;
   }
@@ -345,7 +336,7 @@ export class Callbacks {
     path: string,
     schema: ZodType<T>,
   ): Promise<{ record: InstanceRecord; message: T; counter: number } | CallbackReply> {
-    const known = await this.#callers.find(callback, true);
+    const known = this.#callers.known(callback, true) ?? (await this.#callers.find(callback, true));
     const { counter } = callback;
     if (known === null || known.publicKey === null || counter === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
@@ -383,6 +374,10 @@ export class Callbacks {
     return { status: 200, message, sign };
   }
 }
+
+/** It has stored nothing and another one has: a page of that one lest it takes an odd page for a ban. */
+const needsCanaryPage = ({ progress }: Heartbeat, { totals }: World): boolean =>
+  progress.stored === 0 && totals.stored > 0;
 
 /** A newer epoch has its slot, or it is given up. */
 function isFenced({ record, world }: Received): boolean {

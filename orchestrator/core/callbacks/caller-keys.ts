@@ -43,10 +43,9 @@ export class CallerKeys {
    * `withKey`, memory counts only if it has the key.
    */
   async find(place: CallerId, withKey: boolean): Promise<Credentials | null> {
-    if (place.run !== this.#core.runId) return null;
-    const known = this.#remembered(place) ?? this.#seen(place);
-    if (known && !(withKey && known.publicKey === null)) return known;
-    if (!this.#mayLookUp()) return null;
+    const known = this.known(place, withKey);
+    if (known !== null) return known;
+    if (place.run !== this.#core.runId || !this.#mayLookUp()) return null;
     this.#underWay++;
     try {
       const record = await this.#core.fleet.get(place);
@@ -54,6 +53,13 @@ export class CallerKeys {
     } finally {
       this.#underWay--;
     }
+  }
+
+  /** What `find` finds without the database; null for all else. */
+  known(place: CallerId, withKey: boolean): Credentials | null {
+    if (place.run !== this.#core.runId) return null;
+    const known = this.#remembered(place) ?? this.#seen(place);
+    return known !== null && withKey && known.publicKey === null ? null : known;
   }
 
   /** Binds the key of an accepted hello to the instance. */

@@ -16,7 +16,7 @@ describe('Transfers', () => {
     } as unknown as WorkStore;
     const transfers = new Transfers(aCore({ clock, work }));
     const record = anInstance(0, { phase: 'crawling' });
-    const wanted = (atMs: number): Promise<string[]> => {
+    const wanted = async (atMs: number): Promise<string[]> => {
       const balance = { give: new Map([[0, 1]]), get: new Set<number>() };
       const forecast = { atMs, balance, end: { workers: [], p50Ms: null, p95Ms: null }, byTime: false };
       return transfers.wanted(aWorld({ instances: [record], forecast: forecast as never }), record);

@@ -42,7 +42,7 @@ export class Transfers {
   }
 
   /** Ids of the chunks that the instance has to return now: the last granted ones, which it would crawl last. */
-  async wanted(world: World, record: InstanceRecord): Promise<string[]> {
+  wanted(world: World, record: InstanceRecord): Promise<string[]> | string[] {
     const core = this.#core;
     const { forecast, limits } = world;
     const key = epochKey(record);
@@ -59,8 +59,7 @@ export class Transfers {
     this.#askedSinceMs.set(key, sinceMs);
     if (core.clock.monotonic() - sinceMs > PATIENCE_HEARTBEATS * limits.heartbeatMs)
       core.processState.nothingToGive.add(key);
-    const chunks = await core.work.chunksOf(record);
-    return chunks.slice(0, count).map((c) => c.id);
+    return core.work.chunksOf(record).then((chunks) => chunks.slice(0, count).map((c) => c.id));
   }
 }
 

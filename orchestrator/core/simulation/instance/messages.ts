@@ -66,7 +66,7 @@ export class Messages {
     const { run, slot, epoch } = settings;
     const envelope = { method: 'POST', path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
     const signature = sign(envelope);
-    const callback: Callback = { run, slot, epoch, counter, signature, body: async () => bodyOf(message) };
+    const callback: Callback = { run, slot, epoch, counter, signature, body: () => Promise.resolve(bodyOf(message)) };
     this.isCalling = true;
     life.settle(call(path, callback), (failure, reply) => {
       this.isCalling = false;
