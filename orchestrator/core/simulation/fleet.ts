@@ -65,7 +65,7 @@ export class SimulatedFleet implements OfferSender {
   /** False: machines neither power off at the end of their time nor when they are fenced. */
   switchesOff = true;
   /** The results in each part that an instance has written. */
-  readonly written: WrittenParts = new WeakMap();
+  readonly written: WrittenParts = new Map();
   /** Machines whose user data ran: they have armed their timer, whatever becomes of the rest. */
   readonly armed = new Set<string>();
   readonly #o: FleetOptions;

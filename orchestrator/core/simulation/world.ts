@@ -32,7 +32,7 @@ import { MachineClock } from './machine-clock.ts';
 import { createMemoryStores, type MemoryStores } from './stores/create-memory-stores.ts';
 import { MemoryDatabase } from './stores/memory-database.ts';
 import { createPublicKey, hash, type KeyObject } from 'node:crypto';
-import { type Envelope, exportPublicKey, type Signatures } from '../../../shared/wire/signature.ts';
+import { type Envelope, exportPublicKey, sha256Hex, type Signatures } from '../../../shared/wire/signature.ts';
 
 /** Nothing depends on the date. */
 export const START_MS = Date.UTC(2026, 0, 1);
@@ -214,10 +214,12 @@ export class SimulatedWorld {
               },
         deadlineMs: run.settings.run.deadlineMs,
       },
-      // As far as nobody has changed it, it says what its instance wrote.
+      // What still has the hash under which its instance wrote it says the same.
       readPart: async (bucket, part) => {
-        const bytes = await bucket.get(part.key);
-        return (bytes && fleet.written.get(bytes)) ?? readPart(bucket, part);
+        const results = fleet.written.get(part.sha256);
+        if (results === undefined || results.length !== part.products) return readPart(bucket, part);
+        const bytes = await bucket.get(part.key, part.sizeBytes);
+        return bytes !== null && sha256Hex(bytes) === part.sha256 ? results : readPart(bucket, part);
       },
       onWorld: () => {
         process.rounds++;

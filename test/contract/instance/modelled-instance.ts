@@ -59,7 +59,7 @@ export async function makeModelledInstance(stage: InstanceStage): Promise<Instan
       stage.isFenced = true;
     },
     onFault: (error) => stage.faults.push(error),
-    written: new WeakMap(),
+    written: new Map(),
     wrongs: {},
   });
   instance.start();

@@ -14,8 +14,8 @@ import { sha256Hex, type Signatures } from '../../../../shared/wire/signature.ts
 import type { Life } from './life.ts';
 import type { Shard } from './shard.ts';
 
-/** Results by the bytes of their part: to read them again would take more time than the rest of the model. */
-export type WrittenParts = WeakMap<Uint8Array, readonly ItemResult[]>;
+/** Results by the hash of their part: to read them again would take more time than the rest of the model. */
+export type WrittenParts = Map<string, readonly ItemResult[]>;
 
 export interface UploadParts {
   id: string;
@@ -116,8 +116,8 @@ export class SimulatedUploads {
     life.after(uploadMs, () => {
       const gzip = storedGzip(results.map((r) => JSON.stringify(r)).join('\n'));
       const bytes = signPart(gzip, { run, slot, epoch, seq }, privateKey, signatures);
-      written.set(bytes, results);
       const sha256 = sha256Hex(bytes);
+      written.set(sha256, results);
       const key = partKey(run, { slot, epoch, seq, sha256, session: this.#roleSession });
       this.#put(key, bytes, 'application/gzip', () => {
         shard.noteStored({ seq, key, sha256, sizeBytes: bytes.length, products: results.length });
