@@ -53,6 +53,8 @@ export class FinishModel {
   readonly #work: Work;
   readonly #draws: Draw[];
   readonly #bootSigma: number;
+  /** Crawl times of each draw as far as asked for: a search for an end asks for those of one fleet again and again. */
+  #slowest: { instances: number; ms: number[] } = { instances: 0, ms: [] };
 
   constructor(input: PlanInput, work: Work, days: readonly Day[]) {
     this.#input = input;
@@ -89,11 +91,13 @@ export class FinishModel {
   chanceBy(endMs: number, instances: number, enough = 0, most = Infinity): number {
     if (this.#work.products === 0) return 1;
     const { each } = shareOf(this.#work.products, instances, largestChunk(this.#input, this.#work));
+    if (this.#slowest.instances !== instances) this.#slowest = { instances, ms: [] };
+    const { ms } = this.#slowest;
     let sum = 0;
-    let left = this.#draws.length;
-    for (const draw of this.#draws) {
-      if (sum + left-- < enough * this.#draws.length || sum >= most * this.#draws.length) break;
-      const startByMs = endMs - this.#input.tailMs - this.#slowestMs(draw, each, instances);
+    for (const [i, draw] of this.#draws.entries()) {
+      const left = this.#draws.length - i;
+      if (sum + left < enough * this.#draws.length || sum >= most * this.#draws.length) break;
+      const startByMs = endMs - this.#input.tailMs - (ms[i] ??= this.#slowestMs(draw, each, instances));
       sum += startByMs < this.#input.balancerMs ? 0 : this.#chanceAllStarted(draw, startByMs, instances);
     }
     return sum / this.#draws.length;
@@ -143,6 +147,10 @@ export class FinishModel {
   }
 
   #chanceAllStarted(draw: Draw, byMs: number, instances: number): number {
+    // The last one launched is the likeliest to be late; mostly its chance decides it, or is too small to count.
+    const most = this.#chanceBootTakesLonger(draw, byMs - lastLaunchMs(instances));
+    if (most >= 1) return 0;
+    if (instances * most < NEGLIGIBLE) return 1;
     const groups = Math.min(GROUPS, instances);
     let logChance = 0;
     for (let group = 1; group <= groups; group++) {
@@ -163,7 +171,10 @@ export class FinishModel {
   }
 }
 
-/** A random number between 0 and 1, never either of them, where the quantiles are infinite. */
+/** One minus this is 1. */
+const NEGLIGIBLE = Number.EPSILON / 16;
+
+/** Never 0 or 1, where the quantiles are infinite. */
 const uniform = (random: Random): number => Math.min(1 - 1e-9, Math.max(1e-9, random.next()));
 
 const normal = (random: Random): number => normalQuantile(uniform(random));
