@@ -46,16 +46,14 @@ const STALE_CLAIM_MS = 600_000;
 /** Actions for the slot's newest epoch, or with `old` for an epoch that only has to be closed. */
 export function decideSlot(world: World, slot: number, record: InstanceRecord | undefined, old = false): Action[] {
   if (!record) return decideClaim(world, slot, undefined);
-  const at = { slot, epoch: record.epoch };
   const cloudInstance = regionOf(world, record).cloud?.find(record);
-  const actions: Action[] = [];
+  const actions = decidePhase(world, record, cloudInstance);
   // `claimed` with an ID means that the second half of `adopt` failed: repeat it, whatever state EC2 shows.
   if (
     cloudInstance &&
     (cloudInstance.state !== record.cloudState || record.instanceId === null || record.phase === 'claimed')
   )
-    actions.push({ kind: 'adopt', ...at, instance: cloudInstance });
-  actions.push(...decidePhase(world, record, cloudInstance));
+    actions.unshift({ kind: 'adopt', slot, epoch: record.epoch, instance: cloudInstance });
   if (!old && isVacated(record)) actions.push(...decideClaim(world, slot, record));
   return actions;
 }

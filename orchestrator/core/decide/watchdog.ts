@@ -88,8 +88,8 @@ const silentOfferMs = (run: World['run']): number =>
 /** An alarm when no offer gets through although ELBv2 reports healthy targets. */
 export function unansweredNotes(world: World): Action[] {
   const { unansweredOffers, run, nowMs } = world;
-  if (unansweredOffers === null || isDraining(world) || ![...world.targets.values()].includes('healthy')) return [];
-  if (nowMs - unansweredOffers.sinceMs < silentOfferMs(run)) return [];
+  if (unansweredOffers === null || nowMs - unansweredOffers.sinceMs < silentOfferMs(run)) return [];
+  if (isDraining(world) || ![...world.targets.values()].includes('healthy')) return [];
   const { url, kind, message } = unansweredOffers;
   const what =
     kind === 'unreachable'

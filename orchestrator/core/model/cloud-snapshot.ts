@@ -25,8 +25,15 @@ export class CloudSnapshot {
   }
 }
 
-/** The instances by key; of several with the same key the first one counts. */
-const firstOf = (
+/** Of several with the same key the first one counts. */
+function firstOf(
   instances: readonly CloudInstance[],
   keyOf: (i: CloudInstance) => string,
-): Map<string, CloudInstance> => new Map(instances.toReversed().map((instance) => [keyOf(instance), instance]));
+): ReadonlyMap<string, CloudInstance> {
+  const first = new Map<string, CloudInstance>();
+  for (const instance of instances) {
+    const key = keyOf(instance);
+    if (!first.has(key)) first.set(key, instance);
+  }
+  return first;
+}
