@@ -95,7 +95,7 @@ const SERVICES = [
 /** Dry runs create their bucket on the sandbox; on AWS it already exists. */
 const NEVER_ON_AWS = new Set(['CreateBucket']);
 /** Only dry runs probe an endpoint, and only they use a stand-in. */
-const NEVER_AT_AWS_FILES = /^orchestrator\/core\/cloud\/(endpoint-profile|stand-in)/;
+const NEVER_AT_AWS_FILES = /^orchestrator\/core\/cloud\/endpoint-profile/;
 
 /** Files whose calls need permissions beyond the controller's: `orchestrator image`, `orchestrator exec`. */
 const IMAGE_FILES = /^orchestrator\/(features\/image|core\/cloud\/image-)/;
