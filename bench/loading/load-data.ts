@@ -9,7 +9,7 @@ import type { Database } from '../../orchestrator/core/db/connect.ts';
 import { inTransaction } from '../../orchestrator/core/db/retry.ts';
 import { COLUMNS, idOf, rowOf, urlOf } from './bench-run.ts';
 
-const ALL = ['product_id', ...COLUMNS, 'url', 'crawled_at'];
+const ALL = ['product_id', ...COLUMNS, 'url', 'crawled_at'] as const;
 const AT = '2026-01-01 00:00:00.000';
 /** Rows per transaction, as in a part. */
 const PART = 1_000;

@@ -1,5 +1,6 @@
 /** The pages of a site that a discovery must not read: by the beginnings of their paths. Pure. */
 import { canonicalPath } from './canonical-url.ts';
+import { lastWhere } from './last-where.ts';
 
 export class DenyList {
   /**
@@ -29,13 +30,8 @@ export class DenyList {
   }
 
   #hasPrefixOf(path: string): boolean {
-    let [low, high] = [0, this.#prefixes.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#prefixes[middle]! <= path) low = middle + 1;
-      else high = middle;
-    }
-    return low > 0 && path.startsWith(this.#prefixes[low - 1]!);
+    const last = lastWhere(this.#prefixes, (prefix) => prefix <= path);
+    return last !== undefined && path.startsWith(last);
   }
 }
 

@@ -2,7 +2,6 @@
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import {
   type ChainValue,
-  columnsOf,
   type FieldValue,
   type Mapping,
   readsNumbers,
@@ -28,10 +27,9 @@ export function resolveNumbers(value: FieldValue, mark: DecimalMark | null): Sca
 }
 
 /** Indexes of the mapping's columns whose fields read numbers. */
-export function numberPlaces(mapping: Mapping): number[] {
+export function numberFields(mapping: Mapping): ReadonlySet<string> {
   const readers = mapping.pages.flatMap((page) => page.fields.filter(readsNumbers));
-  const names = new Set(readers.map(({ name }) => name.toLowerCase()));
-  return columnsOf(mapping).flatMap(({ name }, i) => (names.has(name.toLowerCase()) ? [i] : []));
+  return new Set(readers.map(({ name }) => name.toLowerCase()));
 }
 
 /** How many products show each decimal mark, by lower-case field name. */

@@ -26,8 +26,8 @@ export async function assertDecided(bound: BoundRun): Promise<AssertCounts> {
     const shape = await readRunShape(trx, db, runId);
     const { marks } = await readDecisions(trx, runId, shape);
     const counts: AssertCounts = {};
-    for (const { place, text, point, comma } of shape.ambiguous) {
-      const { name, type } = shape.columns[place]!;
+    for (const { column, place, text, point, comma } of shape.ambiguous) {
+      const { name, type } = column;
       const mark = marks.get(place);
       if (mark === undefined || type === 'json' || !shape.assertions.has(name)) continue;
       const keys = keyColumns(shape.mapping);

@@ -8,9 +8,12 @@ import { classifyDatabaseError, databaseCode, databaseMessage } from './database
 
 export type SqlValue = string | number | null;
 
+/** Names of columns; the first one is of the key. */
+export type ColumnList = readonly [string, ...string[]];
+
 export interface BulkTarget {
   table: string;
-  columns: readonly string[];
+  columns: ColumnList;
   /** When a row with the same key exists: fail, or keep the old row. */
   existing: 'error' | 'keep';
   /** Number of leading columns that form the key. Default 1. */
@@ -55,7 +58,7 @@ interface SqliteConnection {
 class Refusals {
   readonly list: RefusedRow[] = [];
   readonly #together: boolean;
-  readonly #groups = new Set<SqlValue>();
+  readonly #groups = new Set<SqlValue | undefined>();
 
   constructor(target: BulkTarget) {
     this.#together = target.together ?? false;
@@ -63,11 +66,11 @@ class Refusals {
 
   add(row: readonly SqlValue[], index: number, detail: string): void {
     this.list.push({ index, detail });
-    if (this.#together) this.#groups.add(row[0]!);
+    if (this.#together) this.#groups.add(row[0]);
   }
 
   covers(row: readonly SqlValue[]): boolean {
-    return this.#groups.size > 0 && this.#groups.has(row[0]!);
+    return this.#groups.size > 0 && this.#groups.has(row[0]);
   }
 }
 
@@ -109,7 +112,8 @@ async function insertBatches(
   const refused = new Refusals(target);
   const insert = async (batch: readonly Numbered[]): Promise<void> => {
     const part = batch.filter(({ row }) => !refused.covers(row));
-    if (part.length === 0) return;
+    const [first, second] = part;
+    if (first === undefined) return;
     try {
       await execute(
         connection,
@@ -118,7 +122,7 @@ async function insertBatches(
       );
     } catch (error) {
       if (classifyDatabaseError(error) !== 'data') throw error;
-      if (part.length === 1) return refused.add(part[0]!.row, part[0]!.index, refusalDetail(error));
+      if (second === undefined) return refused.add(first.row, first.index, refusalDetail(error));
       const middle = part.length >> 1;
       await insert(part.slice(0, middle));
       await insert(part.slice(middle));
@@ -168,7 +172,7 @@ function execute(connection: MysqlConnection, sql: string, values: readonly SqlV
 function insertSql(target: BulkTarget, rows: number): string {
   const names = target.columns.map((c) => quote(c, '`')).join(', ');
   const tuple = `(${target.columns.map(() => '?').join(', ')})`;
-  const key = quote(target.columns[0]!, '`');
+  const key = quote(target.columns[0], '`');
   // Not INSERT IGNORE: it would also truncate and accept values that do not fit.
   const keep = target.existing === 'keep' ? ` on duplicate key update ${key} = ${key}` : '';
   return `insert into ${quote(target.table, '`')} (${names}) values ${Array(rows).fill(tuple).join(', ')}${keep}`;

@@ -45,7 +45,7 @@ export interface OpenItem {
 /** What instances know the product by. */
 export const idOnWire = ({ product_id, path }: Pick<OpenItem, 'product_id' | 'path'>): string => path ?? product_id;
 
-const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'];
+const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'] as const;
 
 /** Adds chunks that wait. */
 export async function insertChunks(
@@ -58,31 +58,31 @@ export async function insertChunks(
   await bulkInsert(trx, db, { table: CHUNKS, columns: CHUNK_COLUMNS, existing: 'error' }, rows);
 }
 
-/** The products of these chunks without an outcome, by chunk index; the list may be empty. */
-export async function openItems(
-  knex: Knex,
-  runId: string,
-  chunks: readonly ChunkRow[],
-): Promise<Map<number, OpenItem[]>> {
-  const found = new Map<number, OpenItem[]>(chunks.map((c) => [c.idx, []]));
-  // Advances in step with the rows, which are sorted by n.
-  const ordered = [...chunks].sort((a, b) => a.first_n - b.first_n);
+/** A chunk, and its products without an outcome; there may be none. */
+interface ChunkWithOpen {
+  chunk: ChunkRow;
+  open: OpenItem[];
+}
+
+/** The products of these chunks without an outcome; the chunks are in the order given. */
+export async function openItems(knex: Knex, runId: string, chunks: readonly ChunkRow[]): Promise<ChunkWithOpen[]> {
+  const found = chunks.map((chunk): ChunkWithOpen => ({ chunk, open: [] }));
+  const ordered = [...found].sort((a, b) => a.chunk.first_n - b.chunk.first_n);
   for (const piece of inPieces(ordered, RANGES)) {
     const rows = await rowsOf<OpenItem>(
       knex(ITEMS)
         .where({ run_id: runId })
         .whereNull('outcome')
         .where((any) => {
-          for (const c of piece) any.orWhereBetween('n', [c.first_n, c.last_n]);
+          for (const { chunk } of piece) any.orWhereBetween('n', [chunk.first_n, chunk.last_n]);
         })
         .orderBy('n')
         .select('n', 'product_id', 'path'),
     );
+    // Advances in step with the chunks: both are sorted by n.
     let at = 0;
-    for (const row of rows) {
-      while (row.n > piece[at]!.last_n) at++;
-      found.get(piece[at]!.idx)!.push(row);
-    }
+    for (const { chunk, open } of piece)
+      for (let row = rows[at]; row !== undefined && row.n <= chunk.last_n; row = rows[++at]) open.push(row);
   }
   return found;
 }
@@ -90,11 +90,8 @@ export async function openItems(
 /** Closes those of these chunks that wait with nothing left to crawl, so that nothing waits for them. */
 export async function closeSettled(knex: Knex, runId: string, waiting: readonly ChunkRow[]): Promise<void> {
   if (waiting.length === 0) return;
-  const open = await openItems(knex, runId, waiting);
-  for (const row of waiting) {
-    if (open.get(row.idx)!.length > 0) continue;
-    await closeChunk(knex, runId, row);
-  }
+  for (const { chunk, open } of await openItems(knex, runId, waiting))
+    if (open.length === 0) await closeChunk(knex, runId, chunk);
 }
 
 /** Closes a chunk if it is still waiting in that generation. */

@@ -1,6 +1,7 @@
 /** The columns a mapping needs in its result table: their types in a new table, and the existing types it accepts. */
 import { columnsOf, type FieldType, hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
+import type { ColumnList } from './bulk-insert.ts';
 import type { Database } from './connect.ts';
 import type { ColumnInfo } from './table-info.ts';
 
@@ -68,7 +69,7 @@ export function neededColumns(db: Pick<Database, 'engine'>, mapping: Mapping): N
 }
 
 /** The columns that identify a row of a result table, in key order. */
-export function keyColumns(mapping: Mapping): string[] {
+export function keyColumns(mapping: Mapping): ColumnList {
   return hasRows(mapping) ? ['product_id', 'row_key'] : ['product_id'];
 }
 

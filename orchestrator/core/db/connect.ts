@@ -200,11 +200,12 @@ function askRestarting(
   { label }: MysqlAddress,
   { onWait, ...tools }: Pick<Database, 'clock' | 'random'> & { onWait: OpenOptions['onWait'] },
 ): ReturnType<typeof askServer> {
+  if (onWait === undefined) return askServer(knex);
   return repeat(tools, () => askServer(knex), {
     forMs: RESTART_MS,
-    passes: (error) => onWait !== undefined && isLost(error) && !UNKNOWN_HOST.includes(databaseCode(error)),
+    passes: (error) => isLost(error) && !UNKNOWN_HOST.includes(databaseCode(error)),
     onWait: (error) =>
-      onWait!(`cannot reach ${label} (${databaseCode(error)}): waiting up to ${RESTART_MS / 1_000} s for it`),
+      onWait(`cannot reach ${label} (${databaseCode(error)}): waiting up to ${RESTART_MS / 1_000} s for it`),
   });
 }
 
@@ -214,8 +215,8 @@ const isLost = (error: unknown): boolean => classifyDatabaseError(error) === 'lo
 async function askServer(knex: Knex): Promise<Pick<Database, 'byteCollation' | 'maxPacketBytes' | 'maxConnections'>> {
   const sql =
     'select version() as version, @@max_allowed_packet as packet, @@session.max_user_connections as connections';
-  const [rows] = (await knex.raw(sql)) as [Record<'packet' | 'connections' | 'version', string | number>[]];
-  const { version, packet, connections } = rows[0]!;
+  const [[row]] = (await knex.raw(sql)) as [[Record<'packet' | 'connections' | 'version', string | number>]];
+  const { version, packet, connections } = row;
   return {
     byteCollation: byteCollationOf(String(version)),
     maxPacketBytes: Number(packet),

@@ -46,7 +46,7 @@ const CODES: Record<Exclude<DatabaseFault, 'other'>, string> = {
 
 const FAULTS = new Map<string, DatabaseFault>();
 for (const fault of Object.keys(CODES) as (keyof typeof CODES)[])
-  for (const code of CODES[fault].match(/\w+/g)!) FAULTS.set(code, fault);
+  for (const [code] of CODES[fault].matchAll(/\w+/g)) FAULTS.set(code, fault);
 
 interface DriverError {
   code?: unknown;

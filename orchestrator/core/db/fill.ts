@@ -17,14 +17,13 @@ export async function readFill(
 ): Promise<FillRates['fields']> {
   const { columns, staging } = shape;
   const values = fieldValues(shape, decisions);
-  const sums = columns.map((column, i) => {
+  const sums = values.map(({ column, sql }) => {
     // An empty text or list counts as no value, whatever the type of the user's column.
     const empty = column.type === 'json' ? `('', '[]')` : `('')`;
-    const { sql } = values[i]!;
-    return { i, sql: `sum(case when ${sql} is null or cast(${sql} as char) in ${empty} then 0 else 1 end) as ??` };
+    return `sum(case when ${sql} is null or cast(${sql} as char) in ${empty} then 0 else 1 end) as ??`;
   });
-  const select = ['count(*) as ??', ...sums.map((s) => s.sql)].join(', ');
-  const bindings = ['found', ...sums.flatMap(({ i }) => [...values[i]!.bindings, ...values[i]!.bindings, `f${i}`])];
+  const select = ['count(*) as ??', ...sums].join(', ');
+  const bindings = ['found', ...values.flatMap(({ bindings: own }, i) => [...own, ...own, `f${i}`])];
   const row = await rowOf<Record<string, SqlNumber | null>>(
     knex(staging)
       .where(narrow)

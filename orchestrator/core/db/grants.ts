@@ -1,6 +1,7 @@
 /** Which chunks each instance was granted at any time, returned ones too: only results of their products count. */
 import type { Knex } from 'knex';
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
+import { lastWhere } from '../../../shared/domain/last-where.ts';
 import { CHUNKS } from './chunk-rows.ts';
 import { inPieces, rowsOf } from './rows.ts';
 
@@ -53,14 +54,7 @@ export class GrantedProducts {
 
   /** True when the product with this number was granted to the instance at some time. */
   has(at: EpochId, n: number): boolean {
-    const ranges = this.#ranges.get(epochKey(at)) ?? [];
-    // The last chunk that begins at or before it.
-    let [low, high] = [0, ranges.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (ranges[middle]![0] <= n) low = middle + 1;
-      else high = middle;
-    }
-    return low > 0 && n <= ranges[low - 1]![1];
+    const chunk = lastWhere(this.#ranges.get(epochKey(at)) ?? [], ([first]) => first <= n);
+    return chunk !== undefined && n <= chunk[1];
   }
 }

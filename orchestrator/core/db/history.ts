@@ -150,7 +150,7 @@ export class History {
         );
       });
       products.push(...rows.map(({ product_id: id, ...product }) => ({ ...product, id })));
-      from = products.length === FOUND ? products.at(-1)!.n : to;
+      from = (products.length === FOUND ? products.at(-1)?.n : undefined) ?? to;
       if (products.length === FOUND || this.#db.clock.monotonic() - startedMs > SEARCH_MS) break;
     }
     return { products, next: from < (last?.n ?? 0) ? from : null };
@@ -194,21 +194,22 @@ export class History {
    */
   async *rowsOfRun({ id, settings }: Pick<RunRecord, 'id' | 'settings'>): AsyncGenerator<Row> {
     const { mapping, results } = settings;
-    const keys = keyColumns(mapping);
+    const keys = [...keyColumns(mapping)];
     const types = fieldTypes(mapping);
     for (let after: Row | null = null; ;) {
+      const last: Row | null = after;
       const page: Row[] = await inQuery(this.#db, (knex) => {
         const rows = knex(results.table).where({ run_id: id }).orderBy(keys).limit(PAGE);
-        if (after !== null)
+        if (last !== null)
           void rows.whereRaw(
             `(${keys.join(', ')}) > (${keys.map(() => '?').join(', ')})`,
-            keys.map((k) => after![k] as string),
+            keys.map((k) => last[k] as string),
           );
         return rowsOf<Row>(rows.options({ timeout: LONG_STATEMENT_MS }));
       });
       for (const row of page) yield readable(row, types);
       if (page.length < PAGE) return;
-      after = page.at(-1)!;
+      after = page.at(-1) ?? null;
     }
   }
 }

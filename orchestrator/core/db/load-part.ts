@@ -67,7 +67,6 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   const { runId, shape, nowMs } = load;
   const results = await grantedResults(trx, load);
   const open = await lockOpen(trx, runId, results);
-  const settlements = open.map(settle);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
   const { fresh: read = [], unchanged = [] } = Object.groupBy(stored, (s) =>
     s.unchanged === undefined ? 'fresh' : 'unchanged',
@@ -75,15 +74,16 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   const { passed: fresh, failed: broken, counts: asserts } = await assertRows(trx, db, shape, read);
   const { rows, refused } = await stageRows(trx, db, shape, fresh);
   const kept = await stageKept(trx, load.intakes, unchanged);
-  const settlementOf = new Map(settlements.map((settlement) => [settlement.id, settlement]));
-  for (const [i, count] of rows) settlementOf.get(fresh[i]!.id)!.rows = count;
-  for (const [i, detail] of refused) refuse(settlementOf.get(fresh[i]!.id)!, 'load', detail);
-  for (const [id, detail] of broken) refuse(settlementOf.get(id)!, 'assert', detail);
-  for (const { id } of unchanged) {
-    const page = kept.get(id);
-    if (page) settlementOf.get(id)!.rows = page.rows;
-    else refuse(settlementOf.get(id)!, 'load', NOT_KEPT);
-  }
+  for (const { id } of unchanged) if (!kept.has(id)) refused.set(id, NOT_KEPT);
+  const settlements = open.map((result) => {
+    const settlement = settle(result);
+    const { id } = settlement;
+    settlement.rows = rows.get(id) ?? kept.get(id)?.rows ?? 0;
+    const [load, assert] = [refused.get(id), broken.get(id)];
+    if (load !== undefined) refuse(settlement, 'load', load);
+    if (assert !== undefined) refuse(settlement, 'assert', assert);
+    return settlement;
+  });
   await writeOutcomes(trx, load, settlements);
   await writeAttempts(trx, load, open);
   await closeReturned(trx, runId, settlements);
@@ -144,8 +144,9 @@ async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly 
       trx(ITEMS).where({ run_id: runId }).modify(narrow).forUpdate().select('n', 'product_id', 'path', 'outcome'),
     );
     for (const row of rows) {
-      const result = byN.get(row.n)!;
-      if (row.outcome === null && idOnWire(row) === result.id) open.push({ ...result, id: row.product_id });
+      const result = byN.get(row.n);
+      if (result !== undefined && row.outcome === null && idOnWire(row) === result.id)
+        open.push({ ...result, id: row.product_id });
     }
   }
   // Inserting in primary-key order is a quarter faster.
@@ -230,8 +231,9 @@ async function writeAttempts(
     const failed = [...(result.first ? [result.first] : []), ...(result.outcome === 'failed' ? [result] : [])];
     return failed.map(({ at, reason, detail, evidence }) => {
       const kind = `${reason} ${evidence?.rule} ${evidence?.status}`;
-      seen.set(kind, (seen.get(kind) ?? 0) + 1);
-      const kept = evidence !== undefined && seen.get(kind)! <= SAME_EVIDENCE ? JSON.stringify(evidence) : null;
+      const before = seen.get(kind) ?? 0;
+      seen.set(kind, before + 1);
+      const kept = evidence !== undefined && before < SAME_EVIDENCE ? JSON.stringify(evidence) : null;
       const atMs = Date.parse(at);
       return { run_id: runId, n: result.n, at: atMs, slot, epoch, reason, detail: cutDetail(detail), evidence: kept };
     });

@@ -90,7 +90,7 @@ export function createLockGuard(db: Database): LockGuard {
       const row = await inQuery(db, (knex) =>
         mysqlRow<{ now: SqlNumber }>(knex.raw('select unix_timestamp(now(3)) as now')),
       );
-      return Math.round(toNumber(row?.now) * 1_000);
+      return Math.round(toNumber(row.now) * 1_000);
     },
     holders: (names) =>
       inQuery(db, async (knex) => {

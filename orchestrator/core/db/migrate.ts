@@ -60,7 +60,7 @@ async function migrateMysql(db: Database): Promise<void> {
       const row = await takingLock(db.label, () =>
         mysqlRow<{ got: SqlNumber | null }>(asked.options({ timeout: (LOCK_WAIT_S + 10) * 1_000 })),
       );
-      if (Number(row?.got) !== 1)
+      if (Number(row.got) !== 1)
         throw new AppError('database-busy', `${db.label}: another process has been migrating for ${LOCK_WAIT_S} s`);
       try {
         const suffix = `engine=InnoDB default character set utf8mb4 collate ${db.byteCollation}`;

@@ -9,12 +9,12 @@ export async function noRoomForNumbers(db: Database, table: string, mapping: Map
   const info = await inQuery(db, (knex) => readTable(knex, db, table));
   if (!info) return [];
   const fields = mapping.pages.flatMap((page) => page.fields.filter(mayBeOpen));
-  const columns = new Map(fields.map(({ name }) => [name.toLowerCase(), findColumn(info, name)]));
-  return [...columns.values()]
-    .filter((column) => column?.nullable === false)
+  const columns = new Set(fields.flatMap(({ name }) => findColumn(info, name) ?? []));
+  return [...columns]
+    .filter(({ nullable }) => !nullable)
     .map(
-      (column) =>
-        `column ${column!.name} of ${table} is NOT NULL: a product whose number can be read in two ways (1.234) will be failed(load). ` +
+      ({ name }) =>
+        `column ${name} of ${table} is NOT NULL: a product whose number can be read in two ways (1.234) will be failed(load). ` +
         'Make the column nullable, or name the decimal mark in the mapping: number: { decimal: "," }',
     );
 }

@@ -12,10 +12,11 @@ import {
   onlyShown,
   SMALL_RUN,
 } from '../../../shared/domain/ambiguous-number.ts';
+import type { Column } from '../../../shared/domain/mapping.ts';
 import type { NumberReport } from '../model/report.ts';
 import { NEWEST_FIRST, notCancelled, PUBLISHED } from './newer-runs.ts';
 import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
-import type { RunShape } from './run-shape.ts';
+import { readRun, type RunShape } from './run-shape.ts';
 import { NO_MARKS, type ShownCounts, sumMarks } from './ambiguous-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import type { AmbiguousColumns } from './staging.ts';
@@ -37,13 +38,13 @@ export async function readDecisions(knex: Knex, runId: string, shape: Shape): Pr
     knex('crawlfleet_parts').where({ run_id: runId }).whereNotNull('number_marks').select('number_marks'),
   );
   const shown = sumMarks(parts.map((part) => JSON.parse(part.number_marks) as ShownCounts));
-  const run = (await rowOf<OwnRow>(knex(RUNS).where({ id: runId }).first('planned', 'results_table', 'started_at')))!;
+  const run = await readRun<OwnRow>(knex, runId, 'planned', 'results_table', 'started_at');
   const products = run.planned;
   const isSmall = products < SMALL_RUN;
   const last = isSmall ? await readLastMarks(knex, run) : new Map<string, DecimalMark | null>();
   const marks = new Map<number, DecimalMark>();
   for (const own of shape.ambiguous) {
-    const field = shape.columns[own.place]!.name.toLowerCase();
+    const field = own.column.name.toLowerCase();
     const counts = shown[field] ?? NO_MARKS;
     const only = onlyShown(counts);
     // Too few decide nothing, however many numbers there are; enough for all products decide without a count.
@@ -78,18 +79,27 @@ async function readLastMarks(knex: Knex, own: OwnRow): Promise<Map<string, Decim
 }
 
 /** How many products have a number in this column, decided or not. */
-function countNumbers(knex: Knex, { columns, staging }: Shape, { place, text }: AmbiguousColumns): Promise<number> {
-  const products = knex(staging).distinct('product_id').whereNotNull(columns[place]!.name).orWhereNotNull(text);
+function countNumbers(knex: Knex, { staging }: Shape, { column, text }: AmbiguousColumns): Promise<number> {
+  const products = knex(staging).distinct('product_id').whereNotNull(column.name).orWhereNotNull(text);
   return countOf(knex.from(products.as('numbers')).options({ timeout: LONG_STATEMENT_MS }));
 }
 
-/** SQL for the value of each field in a staged row, in the order of the columns. */
-export function fieldValues(shape: Shape, { marks }: Decisions): { sql: string; bindings: string[] }[] {
-  return shape.columns.map(({ name }, place) => {
+/** The value of a field in a staged row. */
+interface StagedValue {
+  column: Column;
+  sql: string;
+  bindings: string[];
+}
+
+/** In the order of the columns. */
+export function fieldValues(shape: Shape, { marks }: Decisions): StagedValue[] {
+  return shape.columns.map((column, place) => {
+    const { name } = column;
     const own = shape.ambiguous.find((ambiguous) => ambiguous.place === place);
     const mark = marks.get(place);
-    if (own === undefined || mark === undefined) return { sql: '??', bindings: [name] };
-    return { sql: 'case when ?? is null then ?? else ?? end', bindings: [own.text, name, readingColumn(own, mark)] };
+    if (own === undefined || mark === undefined) return { column, sql: '??', bindings: [name] };
+    const bindings = [own.text, name, readingColumn(own, mark)];
+    return { column, sql: 'case when ?? is null then ?? else ?? end', bindings };
   });
 }
 
@@ -102,7 +112,7 @@ export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisi
     const mark = decisions.marks.get(own.place) ?? null;
     // The mark alone is of use to a small run after this one.
     if (all === 0 && mark === null) continue;
-    const field = shape.columns[own.place]!.name;
+    const field = own.column.name;
     const shown = decisions.shown[field.toLowerCase()] ?? NO_MARKS;
     const example = empty === 0 ? null : await firstEmpty(trx, shape, own, mark);
     reports.push({ field, mark, shown, decided: all - empty, empty, example });

@@ -44,17 +44,17 @@ export function createProductSource(url: string, query: string): ProductSource {
   return {
     async *read() {
       let row = 0;
-      for await (const [id] of rowsOf([])) yield checkedId(id!, ++row);
+      for await (const [id = null] of rowsOf([])) yield checkedId(id, ++row);
     },
     async *listed(scoreColumn) {
       let row = 0;
-      for await (const [id, ...values] of rowsOf([scoreColumn, ...OPTIONAL.slice(1)])) {
+      for await (const [id = null, ...values] of rowsOf([scoreColumn, ...OPTIONAL.slice(1)])) {
         row++;
         const [score = null, changed = null, priority = null, category = null] = values.map((value) =>
           value === null ? null : textOf(value, row),
         );
         yield {
-          id: checkedId(id!, row),
+          id: checkedId(id, row),
           score: numberIn(scoreColumn, score, row),
           changedAtMs: changed === null ? null : timeIn(changed, row),
           priority: numberIn('priority', priority, row),
@@ -118,7 +118,8 @@ function invalidId(row: number, fault: string, id?: string): AppError {
 export function findIdColumn(names: readonly string[]): number {
   const exact = names.flatMap((name, i) => (name === 'id' ? [i] : []));
   const any = exact.length > 0 ? exact : names.flatMap((name, i) => (name.toLowerCase() === 'id' ? [i] : []));
-  if (any.length === 1) return any[0]!;
+  const [only, ...others] = any;
+  if (only !== undefined && others.length === 0) return only;
   const found = any.length > 1 ? `${any.length} columns named id` : 'no column named id';
   throw new AppError('products-query', `products.query yields ${found}; its columns are: ${names.join(', ')}`, {
     hint: 'Name the column in the query, for example: select sku as id from products',
@@ -170,7 +171,7 @@ async function* readSqlite(address: SqliteAddress, query: string, more: readonly
     const places = findColumns(names, more);
     // As BigInt, because a JavaScript number would round values beyond 2^53.
     const rows = statement.raw(true).safeIntegers(true).iterate() as Iterable<RawValue[]>;
-    for (const row of rows) yield places.map((at) => (at === undefined ? null : row[at]!));
+    for (const row of rows) yield places.map((at) => (at === undefined ? null : (row[at] ?? null)));
   } catch (error) {
     throw error instanceof AppError ? error : queryFailed(error);
   } finally {
@@ -237,7 +238,7 @@ async function* streamRows(
     if (fault) throw fault;
     if (!Array.isArray(row) || places === null) throw noRows();
     const values = row as (Uint8Array | null)[];
-    yield (places as (number | undefined)[]).map((at) => (at === undefined ? null : values[at]!));
+    yield (places as (number | undefined)[]).map((at) => (at === undefined ? null : (values[at] ?? null)));
   }
   if (fault) throw fault;
 }

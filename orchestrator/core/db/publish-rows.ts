@@ -131,8 +131,9 @@ async function* idsOf(
         .select('n', 'product_id')
         .options({ timeout: LONG_STATEMENT_MS }),
     );
-    if (items.length === 0) return;
-    after = toNumber(items.at(-1)!.n);
+    const last = items.at(-1);
+    if (last === undefined) return;
+    after = toNumber(last.n);
     yield toResultIds(items.map((item) => item.product_id));
   }
 }

@@ -4,6 +4,7 @@
  * the crawl dates. The counts of their parts follow, so the books hold without an exception.
  */
 import type { Knex } from 'knex';
+import { AppError } from '../../../shared/domain/errors.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
 import { eventOf } from '../model/run-event.ts';
@@ -25,7 +26,8 @@ const COUNTS = ['stored', 'gone', 'failed', 'result_rows', 'unchanged'] as const
 /** Product IDs per DELETE. */
 const LIST = 1_000;
 
-type Refused = PartId & { n: number; product_id: string; place: number; result_rows: number | null };
+type ItemRow = PartId & { n: number; product_id: string; place: number; result_rows: number | null };
+type Refused = ItemRow & { refusal: Refusal };
 
 type PartCounts = Record<Exclude<(typeof COUNTS)[number], 'unchanged'>, number> & { unchanged: number | null };
 
@@ -45,7 +47,7 @@ export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], no
         target,
         given.sort(([a], [b]) => (a < b ? -1 : 1)),
       );
-      const refused = await rowsOf<Refused>(
+      const items = await rowsOf<ItemRow>(
         trx(`${ITEMS} as i`)
           .join(`${REFUSED} as t`, 't.product_id', 'i.product_id')
           .where({ 'i.run_id': runId, 'i.outcome': 'stored' })
@@ -53,11 +55,13 @@ export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], no
           .select('i.n', 'i.product_id', 'i.slot', 'i.epoch', 'i.seq', 'i.result_rows', 't.place')
           .options({ timeout: LONG_STATEMENT_MS }),
       );
+      const refused = items.flatMap((item): Refused[] => {
+        const refusal = refusals[item.place];
+        return refusal === undefined ? [] : [{ ...item, refusal }];
+      });
       if (refused.length === 0) return 0;
-      const keyOf = ({ place }: Refused): string => {
-        const { outcome, reason, detail } = refusals[place]!;
-        return JSON.stringify([outcome, reason, cutDetail(detail)]);
-      };
+      const keyOf = ({ refusal: { outcome, reason, detail } }: Refused): string =>
+        JSON.stringify([outcome, reason, cutDetail(detail)]);
       for (const [key, same] of Map.groupBy(refused, keyOf)) {
         const [outcome, reason, detail] = JSON.parse(key) as [Outcome, string | null, string];
         for (const narrow of onNumbers(same.map(({ n }) => n)))
@@ -70,7 +74,7 @@ export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], no
       for (const piece of inPieces(ids, LIST))
         await trx(stagingName(runId)).whereIn('product_id', piece).delete().options({ timeout: LONG_STATEMENT_MS });
       for (const same of Map.groupBy(refused, ({ slot, epoch, seq }) => `${slot}/${epoch}/${seq}`).values())
-        await correctPart(trx, runId, same, refusals);
+        await correctPart(trx, runId, same);
       await insertEvent(trx, runId, eventOf('alarm', nowMs, note));
       return refused.length;
     });
@@ -78,23 +82,21 @@ export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], no
 }
 
 /** The counts of a part without these products as stored ones. */
-async function correctPart(
-  trx: Knex.Transaction,
-  runId: string,
-  refused: readonly Refused[],
-  refusals: readonly Refusal[],
-): Promise<void> {
-  const [{ slot, epoch, seq }] = refused as readonly [Refused];
+async function correctPart(trx: Knex.Transaction, runId: string, refused: readonly Refused[]): Promise<void> {
+  const [first] = refused;
+  if (first === undefined) return;
+  const { slot, epoch, seq } = first;
   const part = trx(PARTS).where({ run_id: runId, slot, epoch, seq });
   const counts = await rowOf<PartCounts>(part.clone().forUpdate().first(COUNTS));
-  const gone = refused.filter(({ place }) => refusals[place]!.outcome === 'gone').length;
-  const stored = counts!.stored - refused.length;
+  if (counts === undefined) throw new AppError('internal', `run ${runId} has no part ${slot}/${epoch}/${seq}`);
+  const gone = refused.filter(({ refusal }) => refusal.outcome === 'gone').length;
+  const stored = counts.stored - refused.length;
   await part.update({
     stored,
-    gone: counts!.gone + gone,
-    failed: counts!.failed + refused.length - gone,
-    result_rows: counts!.result_rows - refused.reduce((sum, { result_rows: rows }) => sum + (rows ?? 1), 0),
+    gone: counts.gone + gone,
+    failed: counts.failed + refused.length - gone,
+    result_rows: counts.result_rows - refused.reduce((sum, { result_rows: rows }) => sum + (rows ?? 1), 0),
     // Which of them were unchanged is not in the ledger.
-    unchanged: counts!.unchanged === null ? null : Math.min(counts!.unchanged, stored),
+    unchanged: counts.unchanged === null ? null : Math.min(counts.unchanged, stored),
   });
 }

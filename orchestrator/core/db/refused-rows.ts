@@ -101,11 +101,11 @@ class Search {
 
   async #step(trx: Knex.Transaction, publishing: Publishing, rules: readonly TableRule[]): Promise<void> {
     const ids = this.#waiting.pop() ?? (await this.#nextWindow(trx, publishing));
-    if (ids.length === 0) {
+    const [first, last] = [ids[0], ids.at(-1)];
+    if (first === undefined || last === undefined) {
       this.isComplete = true;
       return;
     }
-    const [first, last] = [ids[0]!, ids.at(-1)!];
     const only = (rows: Knex.QueryBuilder): void => void rows.whereBetween('product_id', [first, last]);
     const problem = await attempt(trx, this.#bound.db, { ...publishing, only }).catch((error: unknown) => {
       if (error instanceof TransactionEnded) this.#note(ids, null);
@@ -168,9 +168,9 @@ async function describe(trx: Knex.Transaction, { publishing, id, problem, rules 
   const names = ['product_id', ...shape.columns.map(({ name }) => name)];
   const column = columnIn(databaseMessage(problem), names, rules);
   if (column === null) return words;
-  const place = shape.columns.findIndex(({ name }) => name === column);
-  if (place === -1) return `${words}; ${column} is ${JSON.stringify(id)}`;
-  const { sql, bindings } = fieldValues(shape, decisions)[place]!;
+  const own = fieldValues(shape, decisions).find(({ column: { name } }) => name === column);
+  if (own === undefined) return `${words}; ${column} is ${JSON.stringify(id)}`;
+  const { sql, bindings } = own;
   const row = await rowOf<{ value: unknown }>(
     trx(shape.staging)
       .where({ product_id: id })
@@ -179,7 +179,7 @@ async function describe(trx: Knex.Transaction, { publishing, id, problem, rules 
   const { value = null } = row ?? {};
   const begin = String(value).slice(0, VALUE_CHARS);
   // A driver gives large numbers as text.
-  const isText = value !== null && !NUMBERS.has(shape.columns[place]!.type);
+  const isText = value !== null && !NUMBERS.has(own.column.type);
   const text = isText ? JSON.stringify(begin) : begin;
   return `${words}; ${column} is ${text}`;
 }

@@ -25,7 +25,7 @@ export function keyFaults(db: Database, info: TableInfo, table: string, mapping:
           mend: modify(db, table, 'product_id', `${productIdType(db, mapping)} not null`),
         },
       ];
-  const own = hasRows(mapping) ? pairFaults(db, info, table, mapping) : singleFaults(db, info, table, id);
+  const own = hasRows(mapping) ? pairFaults(db, { ...info, id }, table, mapping) : singleFaults(db, info, table, id);
   return [...usable, ...own, ...otherKeyFaults(db, info, table, mapping)];
 }
 
@@ -54,8 +54,8 @@ function singleFaults(db: Database, info: TableInfo, table: string, id: ColumnIn
 }
 
 /** Everything the two-column key lacks, fixed by one statement: MySQL would refuse some of its clauses on their own. */
-function pairFaults(db: Database, info: TableInfo, table: string, mapping: Mapping): Fault[] {
-  const id = findColumn(info, 'product_id')!;
+function pairFaults(db: Database, info: TableInfo & { id: ColumnInfo }, table: string, mapping: Mapping): Fault[] {
+  const { id } = info;
   const keys = uniqueKeys(info);
   const whats: string[] = [];
   const clauses: string[] = [];

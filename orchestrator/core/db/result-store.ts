@@ -256,7 +256,8 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       const rows = await countRows(knex, db, id);
       if (rows === 0) return { rows, sample: [] };
       const { results, mapping } = await readSettings(knex, id);
-      const first = knex(results.table).where({ run_id: id }).orderBy(keyColumns(mapping)).limit(sample);
+      const keys = [...keyColumns(mapping)];
+      const first = knex(results.table).where({ run_id: id }).orderBy(keys).limit(sample);
       const found = await rowsOf<Row>(first.options({ timeout: LONG_STATEMENT_MS }));
       const types = fieldTypes(mapping);
       return { rows, sample: found.map((row) => readable(row, types)) };

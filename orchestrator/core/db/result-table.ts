@@ -52,8 +52,8 @@ export async function checkResultTable(
     ...columnFaults(db, info, table, mapping),
     ...keyFaults(db, info, table, mapping),
   ];
-  if (faults.length === 0) {
-    const column = findColumn(info, 'product_id')!;
+  const column = findColumn(info, 'product_id');
+  if (faults.length === 0 && column !== undefined) {
     const clash = await findIdClash(db, { table, column, maxChars: maxIdChars(db, mapping) }, productIds);
     if (clash)
       faults.push({ what: clash, mend: modify(db, table, 'product_id', `${productIdType(db, mapping)} not null`) });

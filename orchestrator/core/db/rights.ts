@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import { bulkInsert } from './bulk-insert.ts';
+import { bulkInsert, type ColumnList } from './bulk-insert.ts';
 import { keyColumns, neededColumns } from './column-types.ts';
 import { ALL_CONNECTIONS, type Database, LEAST_CONNECTIONS } from './connect.ts';
 import { MysqlConnectionLock } from './connection-lock.ts';
@@ -20,7 +20,7 @@ import { createTable, withTemporaryTable } from './table-statements.ts';
 export async function checkRights(db: Database): Promise<void> {
   const table = `crawlfleet_probe_${randomBytes(6).toString('hex')}`;
   const { knex } = db;
-  const columns = ['id', 'more'];
+  const columns = ['id', 'more'] as const;
   const insert = (trx: Knex.Transaction) => bulkInsert(trx, db, { table, columns, existing: 'error' }, [[1, 1]]);
   // A server may refuse tables without a primary key.
   const lines = ['id integer primary key', 'more integer'];
@@ -126,8 +126,8 @@ function statements(
   { table, exists }: { table: string; exists: boolean },
   mapping: Mapping,
 ): Statement[] {
-  const columns = [...keyColumns(mapping), ...neededColumns(db, mapping).map((c) => c.name)];
-  const key = columns[0]!;
+  const columns: ColumnList = [...keyColumns(mapping), ...neededColumns(db, mapping).map((c) => c.name)];
+  const [key] = columns;
   const list = columns.map(() => '??').join(', ');
   return [
     ['SELECT', `select ${list} from ?? where 1 = 0`, [...columns, table]],
@@ -163,8 +163,7 @@ async function isDenied(db: Database, sql: string, bindings: string[]): Promise<
  * pasted; MySQL and MariaDB only.
  */
 async function grantee(db: Database): Promise<string> {
-  const row = await mysqlRow<{ account: string }>(db.knex.raw('select current_user() as account'));
-  const account = row?.account ?? '';
+  const { account } = await mysqlRow<{ account: string }>(db.knex.raw('select current_user() as account'));
   const at = account.lastIndexOf('@');
   const quoted = (part: string): string => `'${part.replaceAll("'", "''")}'`;
   return `${quoted(account.slice(0, at))}@${quoted(account.slice(at + 1))}`;

@@ -1,5 +1,6 @@
 /** Small helpers for reading rows, so that both engines return the same values. */
 import type { Knex } from 'knex';
+import { AppError } from '../../../shared/domain/errors.ts';
 import type { SqlValue } from './bulk-insert.ts';
 
 /** BIGINT and sums: MySQL returns text, so that nothing is rounded; SQLite returns a number. */
@@ -76,10 +77,11 @@ export async function rowOf<T>(query: PromiseLike<unknown>): Promise<T | undefin
   return (await query) as T | undefined;
 }
 
-/** The first row of a statement of our own on MySQL or MariaDB, whose answer is a pair of rows and columns. */
-export async function mysqlRow<T>(statement: Knex.Raw): Promise<T | undefined> {
-  const [rows] = (await statement) as [T[]];
-  return rows[0];
+/** The first row of a statement of our own that has one, on MySQL or MariaDB: a pair of rows and columns answers it. */
+export async function mysqlRow<T>(statement: Knex.Raw): Promise<T> {
+  const [[row]] = (await statement) as [T[]];
+  if (row === undefined) throw new AppError('internal', 'the statement gives no row');
+  return row;
 }
 
 /** How many rows the query finds. */

@@ -16,8 +16,8 @@ export interface RunShape {
   results: RunSettings['results'];
   staging: string;
   columns: Column[];
-  /** A field's index in `columns`, by every spelling in the mapping. */
-  columnOf: ReadonlyMap<string, number>;
+  /** A field's column, and its index in `columns`, by every spelling in the mapping. */
+  columnOf: ReadonlyMap<string, { column: Column; place: number }>;
   /** Columns for ambiguous numbers; empty for an older staging table without them. */
   ambiguous: StagedNumber[];
   /** The staging table takes what the site calls each page (`site.conditional`). */
@@ -53,7 +53,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     columns,
     ambiguous: ambiguousColumns(settings.mapping)
       .filter(({ text }) => findColumn(info, text))
-      .map((own) => ({ ...own, mayBeEmpty: findColumn(info, columns[own.place]!.name)?.nullable !== false })),
+      .map((own) => ({ ...own, mayBeEmpty: findColumn(info, own.column.name)?.nullable !== false })),
     stamps: settings.results.conditional !== undefined && findColumn(info, STAMP_COLUMN) !== undefined,
     shares: findColumn(info, LANDING_COLUMN) !== undefined,
     titles: titleFields(settings.mapping),
@@ -67,15 +67,28 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
 }
 
 /** Column names ignore case; the fields of two page mappings may not. */
-function findColumns(mapping: Mapping, columns: readonly Column[]): Map<string, number> {
-  const places = new Map(columns.map((c, i) => [c.name.toLowerCase(), i]));
+function findColumns(mapping: Mapping, columns: readonly Column[]): RunShape['columnOf'] {
   const names = mapping.pages.flatMap((page) => page.fields.map((f) => f.name));
-  return new Map(names.map((name) => [name, places.get(name.toLowerCase())!]));
+  const entries = columns.flatMap((column, place) => {
+    const own = names.filter((name) => name.toLowerCase() === column.name.toLowerCase());
+    return own.map((name) => [name, { column, place }] as const);
+  });
+  return new Map(entries);
 }
 
 /** Throws `run-unknown`. */
 export async function readSettings(knex: Knex, runId: string): Promise<RunSettings> {
-  const row = await rowOf<{ settings: string }>(knex('crawlfleet_runs').where({ id: runId }).first('settings'));
-  if (!row) throw new AppError('run-unknown', `there is no run ${runId} in the database`);
-  return JSON.parse(row.settings) as RunSettings;
+  const { settings } = await readRun<{ settings: string }>(knex, runId, 'settings');
+  return JSON.parse(settings) as RunSettings;
+}
+
+/** These columns of a run. Throws `run-unknown`. */
+export async function readRun<T>(knex: Knex, runId: string, ...columns: (keyof T & string)[]): Promise<T> {
+  const row = await rowOf<T>(
+    knex('crawlfleet_runs')
+      .where({ id: runId })
+      .first(...columns),
+  );
+  if (row === undefined) throw new AppError('run-unknown', `there is no run ${runId} in the database`);
+  return row;
 }

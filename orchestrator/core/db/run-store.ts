@@ -119,7 +119,7 @@ export class KnexRunStore extends KnexLocks implements RunStore {
       knex('crawlfleet_instances').where({ run_id: run.id }).whereNotNull('progress').select('progress'),
     );
     const times = rows.flatMap(({ progress }) => (JSON.parse(progress) as Progress).pageMs ?? []);
-    return times.length === 0 ? null : times.sort((a, b) => a - b)[times.length >> 1]!;
+    return times.sort((a, b) => a - b)[times.length >> 1] ?? null;
   }
 
   async lastPace(host: string): Promise<HostPace | null> {

@@ -28,7 +28,7 @@ export async function readServerFacts(db: Database): Promise<ServerFacts> {
       ),
     ),
   );
-  const { version, zone, machine_zone: machineZone, now_s: nowS } = row!;
+  const { version, zone, machine_zone: machineZone, now_s: nowS } = row;
   // The server read its clock at some time between the two.
   const middleMs = (askedMs + db.clock.now()) / 2;
   return {

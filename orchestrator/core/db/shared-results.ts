@@ -10,7 +10,7 @@ import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
 import { CONTENT_COLUMN, LANDING_COLUMN } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import { findColumn, readTable, isOther } from './table-info.ts';
+import { readTable, isOther, standingColumn } from './table-info.ts';
 
 /** Groups of each kind that are too small to be judged. */
 const LISTED = 20;
@@ -169,7 +169,7 @@ async function lacking(knex: Knex, { shape, decisions, page }: Part & { page: st
   const others = await readFill(knex, { shape, decisions }, (rows) => {
     void rows.where((other) => void other.whereNull(LANDING_COLUMN).orWhereNot(on(page)));
   });
-  return Object.keys(others).filter((field) => others[field]! >= USUAL && own[field] === 0);
+  return Object.entries(others).flatMap(([field, share]) => (share >= USUAL && own[field] === 0 ? [field] : []));
 }
 
 /** Rows of the result table with the title and the ID of this content: other values may change each night. */
@@ -185,14 +185,14 @@ async function countSame(
     .orderBy('product_id')
     .limit(1)
     .select(
-      fieldValues(shape, decisions).map(({ sql, bindings }, i) =>
-        knex.raw(`${sql} as ??`, [...bindings, shape.columns[i]!.name]),
+      fieldValues(shape, decisions).map(({ column, sql, bindings }) =>
+        knex.raw(`${sql} as ??`, [...bindings, column.name]),
       ),
     );
   const compared = shape.columns.filter(({ name: column }) => shape.titles.has(column));
   const name = (of: string, column: string): string => knex.ref(`${of}.${column}`).toQuery();
   const differences = compared.map(({ name: column }) =>
-    isOther(db, findColumn(info, column)!, name('r', column), name('s', column)),
+    isOther(db, standingColumn(info, column), name('r', column), name('s', column)),
   );
   return countOf(
     knex(`${shape.results.table} as r`)

@@ -22,10 +22,10 @@ export type StoredResult = ItemResult & {
 };
 
 export interface Staged {
-  /** Number of rows staged for each stored product, by its index in the list. */
-  rows: Map<number, number>;
-  /** Why the other products were not staged: names columns and database codes, never values. */
-  refused: Map<number, string>;
+  /** Number of rows staged for each stored product, by id. */
+  rows: Map<string, number>;
+  /** Why the other products were not staged, by id: names columns and database codes, never values. */
+  refused: Map<string, string>;
 }
 
 const LIST = 1_000;
@@ -42,17 +42,17 @@ export async function stageRows(
   const ambiguous = results.some(hasAmbiguous) ? given.ambiguous : [];
   const shape = { ...given, ambiguous, stamps: given.stamps && results.some(({ page }) => page !== undefined) };
   /** The product of each row sent to the database. */
-  const owners: number[] = [];
+  const owners: string[] = [];
   function* rows(): Generator<SqlValue[]> {
-    for (const [i, result] of results.entries()) {
+    for (const result of results) {
       const own = toRows(shape, result);
       if (own instanceof UnfitValue) {
-        staged.refused.set(i, own.detail);
+        staged.refused.set(result.id, own.detail);
         continue;
       }
-      staged.rows.set(i, own.length);
+      staged.rows.set(result.id, own.length);
       for (const [at, row] of own.entries()) {
-        owners.push(i);
+        owners.push(result.id);
         if (shape.stamps) row.push(at === 0 ? stampOf(result) : null);
         if (shape.shares) row.push(...(at === 0 ? [landingPlace(result), contentOf(shape, result)] : [null, null]));
         yield row;
@@ -74,10 +74,11 @@ export async function stageRows(
   } as const;
   const begun: string[] = [];
   for (const { index, detail } of await bulkInsert(trx, db, target, rows())) {
-    const owner = owners[index]!;
+    const owner = owners[index];
+    if (owner === undefined) continue;
     staged.rows.delete(owner);
     staged.refused.set(owner, detail);
-    begun.push(results[owner]!.id);
+    begun.push(owner);
   }
   if (many) for (const piece of inPieces(begun, LIST)) await trx(shape.staging).whereIn('product_id', piece).delete();
   return staged;
@@ -162,22 +163,23 @@ function keyRows(rows: readonly KeyedRow[], kind: 'exact' | 'integer'): Map<stri
 /** Appends the fields and the page (its URL, and when it was crawled) to the key; null when every value fits. */
 function addValues(values: SqlValue[], shape: RunShape, row: Row, page: readonly string[]): UnfitValue | null {
   const first = values.length;
-  let ambiguous: Map<number, FieldValue> | null = null;
+  let ambiguous: Map<number, OpenValue> | null = null;
   for (let i = 0; i < shape.columns.length; i++) values.push(null);
   for (const name of Object.keys(row)) {
-    const place = shape.columnOf.get(name);
-    if (place === undefined) continue;
+    const own = shape.columnOf.get(name);
+    if (own === undefined) continue;
     const value = row[name] ?? null;
-    const bound = toSqlValue(shape.columns[place]!, value);
+    const bound = toSqlValue(own.column, value);
     if (bound instanceof UnfitValue) return bound;
-    values[first + place] = bound;
-    if (findAmbiguous(value) !== null) (ambiguous ??= new Map()).set(place, value);
+    values[first + own.place] = bound;
+    const open = findAmbiguous(value);
+    if (open !== null) (ambiguous ??= new Map()).set(own.place, { value, text: open.text });
   }
   values.push(...page);
-  for (const { place, mayBeEmpty } of shape.ambiguous) {
-    const value = ambiguous?.get(place);
-    if (value !== undefined && !mayBeEmpty) return noRoom(shape.columns[place]!);
-    const readings = value === undefined ? [null, null, null] : readingsOf(shape.columns[place]!, value);
+  for (const { column, place, mayBeEmpty } of shape.ambiguous) {
+    const open = ambiguous?.get(place);
+    if (open !== undefined && !mayBeEmpty) return noRoom(column);
+    const readings = open === undefined ? [null, null, null] : readingsOf(column, open);
     for (const bound of readings) {
       if (bound instanceof UnfitValue) return bound;
       values.push(bound);
@@ -191,11 +193,13 @@ const noRoom = ({ name }: Column): UnfitValue =>
     `an ambiguous number in column ${name}, which is NOT NULL; make the column nullable, or name the decimal mark in the mapping`,
   );
 
+/** A value with an ambiguous number, and that number's text. */
+interface OpenValue {
+  value: FieldValue;
+  text: string;
+}
+
 /** The text of an ambiguous number, and both readings. */
-function readingsOf(column: Column, value: FieldValue): (SqlValue | UnfitValue)[] {
-  return [
-    findAmbiguous(value)!.text,
-    toSqlValue(column, resolveNumbers(value, '.')),
-    toSqlValue(column, resolveNumbers(value, ',')),
-  ];
+function readingsOf(column: Column, { value, text }: OpenValue): (SqlValue | UnfitValue)[] {
+  return [text, toSqlValue(column, resolveNumbers(value, '.')), toSqlValue(column, resolveNumbers(value, ','))];
 }

@@ -4,11 +4,12 @@
  * publishing.
  */
 import { AppError } from '../../../shared/domain/errors.ts';
-import { columnsOf, hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
+import { type Column, columnsOf, hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
 import { byteText, keyColumns, type NeededColumn, neededColumns, productIdType, rowKeyType } from './column-types.ts';
+import type { ColumnList } from './bulk-insert.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
-import { numberPlaces } from './ambiguous-values.ts';
+import { numberFields } from './ambiguous-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable, type TableInfo, typeOf } from './table-info.ts';
 import { createTable } from './table-statements.ts';
@@ -20,7 +21,7 @@ export function stagingName(runId: string): string {
 }
 
 /** Columns of the staging table in order; run_id is the same for all rows and is added when they are published. */
-export function stagingColumns(mapping: Mapping): string[] {
+export function stagingColumns(mapping: Mapping): ColumnList {
   return [...keyColumns(mapping), ...columnsOf(mapping).map((c) => c.name), 'url', 'crawled_at'];
 }
 
@@ -52,11 +53,13 @@ export async function createStaging(db: Database, runId: string, resultTable: st
       lines.push(`row_key ${column ? typeOf(column) : rowKeyType(db)} not null`);
     }
     lines.push(...needed.map((c) => `?? ${declarationOf(db, c, existing)}`));
-    for (const { place, text, point, comma } of ambiguousColumns(mapping)) {
-      const column = needed[place]!;
+    const ambiguous = ambiguousColumns(mapping);
+    for (const [at, column] of needed.entries()) {
+      const extra = ambiguous.find(({ place }) => place === at);
+      if (extra === undefined) continue;
       const own = existing && findColumn(existing, column.name);
       const type = own ? typeOf(own) : column.declared;
-      further.push(text, point, comma);
+      further.push(extra.text, extra.point, extra.comma);
       lines.push(`?? text${orNull}`, `?? ${type}${orNull}`, `?? ${type}${orNull}`);
     }
     lines.push(`${STAMP_COLUMN} text${orNull}`);
@@ -85,7 +88,8 @@ export async function dropStaging(db: Database, runId: string): Promise<void> {
 }
 /** The names of a field's extra staging columns. They clash with no field, whose name begins with a letter. */
 export interface AmbiguousColumns {
-  /** The index of the field's column among those of the mapping. */
+  column: Column;
+  /** Its index among those of the mapping. */
   place: number;
   text: string;
   point: string;
@@ -96,10 +100,10 @@ export interface AmbiguousColumns {
 export type StagedNumber = AmbiguousColumns & { mayBeEmpty: boolean };
 
 export function ambiguousColumns(mapping: Mapping): AmbiguousColumns[] {
-  return numberPlaces(mapping).map((place) => ({
-    place,
-    text: `_text_${place}`,
-    point: `_point_${place}`,
-    comma: `_comma_${place}`,
-  }));
+  const numbers = numberFields(mapping);
+  return columnsOf(mapping).flatMap((column, place) =>
+    numbers.has(column.name.toLowerCase())
+      ? [{ column, place, text: `_text_${place}`, point: `_point_${place}`, comma: `_comma_${place}` }]
+      : [],
+  );
 }

@@ -1,5 +1,6 @@
 /** Reads a table's columns, unique keys and kind from the database. */
 import type { Knex } from 'knex';
+import { AppError } from '../../../shared/domain/errors.ts';
 import type { Database } from './connect.ts';
 import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
@@ -29,13 +30,23 @@ export interface TableInfo {
 
 /** Splits a table name such as `shop.snapshots` from its schema, which defaults to that of the connection. */
 export function splitTableName(db: Database, table: string): { schema: string | null; name: string } {
-  const [first, second] = table.split('.');
-  return second === undefined ? { schema: db.schema, name: table } : { schema: first!, name: second };
+  const [schema, name] = table.split('.');
+  return schema === undefined || name === undefined ? { schema: db.schema, name: table } : { schema, name };
 }
 
 /** Column names are compared without regard to case, as in both engines. */
 export function findColumn(table: TableInfo, name: string): ColumnInfo | undefined {
   return table.columns.find((c) => c.name.toLowerCase() === name.toLowerCase());
+}
+
+/** A column that the checks before the run have found. Throws `results-schema` when it is gone since. */
+export function standingColumn(table: TableInfo, name: string): ColumnInfo {
+  const column = findColumn(table, name);
+  if (column === undefined)
+    throw new AppError('results-schema', `column ${name} of the result table is gone since the run began`, {
+      hint: 'Add the column again, with the type that it had.',
+    });
+  return column;
 }
 
 /** The type of an existing column with its charset, to create an identical one. */
@@ -48,6 +59,16 @@ export function typeOf(column: ColumnInfo): string {
 /** Reads the columns of a table; null when there is no such table. */
 export function readTable(knex: Knex, db: Database, table: string): Promise<TableInfo | null> {
   return db.engine === 'sqlite' ? readSqliteTable(knex, table) : readMysqlTable(knex, db, table);
+}
+
+/** A table that the checks before the run have found or made. Throws `results-schema` when it is gone since. */
+export async function readStandingTable(knex: Knex, db: Database, table: string): Promise<TableInfo> {
+  const info = await readTable(knex, db, table);
+  if (info === null)
+    throw new AppError('results-schema', `results.table ${table} is gone since the run began`, {
+      hint: 'Make the table again, as it was.',
+    });
+  return info;
 }
 
 async function readMysqlTable(knex: Knex, db: Database, table: string): Promise<TableInfo | null> {
@@ -123,7 +144,8 @@ async function readSqliteTable(knex: Knex, table: string): Promise<TableInfo | n
   const keys = indexes.map((i) => ({ name: i.name, column: i.col, whole: i.partial === 0 && i.col !== null }));
   // INTEGER PRIMARY KEY is the rowid and has no index.
   const primary = rows.filter((r) => toNumber(r.pk) > 0);
-  if (primary.length === 1) keys.push({ name: 'primary key', column: primary[0]!.name, whole: true });
+  const [one, ...more] = primary;
+  if (one && more.length === 0) keys.push({ name: 'primary key', column: one.name, whole: true });
   return {
     kind: found.type,
     engine: null,

@@ -14,7 +14,7 @@ import { NEWEST_FIRST, notCancelled, PUBLISHED } from './newer-runs.ts';
 import { fieldValues, readDecisions } from './number-columns.ts';
 import { idsForResults } from './publish-rows.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, sqlText, toNumber } from './rows.ts';
-import { readRunShape } from './run-shape.ts';
+import { readRun, readRunShape } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 const RUNS = 'crawlfleet_runs';
@@ -47,9 +47,9 @@ export async function readValueSample(knex: Knex, db: Database, runId: string): 
   const toResultIds = await idsForResults(knex, db, shape);
   const names = columns.map((_, i) => `f${i}`);
   const staged = fieldValues(shape, decisions).map(({ sql, bindings }, i) =>
-    knex.raw(`${sql} as ??`, [...bindings, names[i]!]),
+    knex.raw(`${sql} as ??`, [...bindings, `f${i}`]),
   );
-  const standing = columns.map(({ name }, i) => knex.raw('?? as ??', [name, names[i]!]));
+  const standing = columns.map(({ name }, i) => knex.raw('?? as ??', [name, `f${i}`]));
   const valuesOf = (row: Row): (string | null)[] => names.map((name) => sqlText(row[name]));
   const keyOf = (row: Row): string => keys.map((key) => sqlText(row[key])).join('\n');
   const rows: SampledRow[] = [];
@@ -100,7 +100,7 @@ async function beganBefore(
   knex: Knex,
   { runId, fingerprint, limit }: Earlier,
 ): Promise<(runs: Knex.QueryBuilder) => void> {
-  const own = (await rowOf<OwnRun>(knex(RUNS).where({ id: runId }).first('results_table', 'started_at')))!;
+  const own = await readRun<OwnRun>(knex, runId, 'results_table', 'started_at');
   return (runs) =>
     void runs
       .where({ results_table: own.results_table, value_rules: fingerprint })

@@ -68,8 +68,9 @@ async function* readItemRows(
       items.select('n', 'product_id', 'outcome', 'reason', 'slot', 'epoch', 'seq', 'result_rows', 'refused_at'),
     );
     yield* page;
-    if (page.length < PAGE) return;
-    after = page.at(-1)!.n;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return;
+    after = last.n;
   }
 }
 

@@ -61,9 +61,10 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       const chunks = toNumber(row.chunks);
       counts.chunks += chunks;
       if (row.state === 'waiting') counts.waiting += chunks;
-      if (row.state !== 'granted') continue;
+      const { slot, epoch } = row;
+      if (row.state !== 'granted' || slot === null || epoch === null) continue;
       counts.granted += chunks;
-      counts.bySlot.push({ slot: row.slot!, epoch: row.epoch!, chunks, products: toNumber(row.products) });
+      counts.bySlot.push({ slot, epoch, chunks, products: toNumber(row.products) });
     }
     return counts;
   }
@@ -78,13 +79,12 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
           .limit(limit + except.size),
       );
       const wanted = rows.filter((row) => !except.has(chunkId(row))).slice(0, limit);
-      const open = await openItems(knex, runId, wanted);
       const chunks: OpenChunk[] = [];
-      for (const row of wanted) {
-        const products = open.get(row.idx)!.map((p): Product => ({ n: p.n, id: idOnWire(p) }));
-        if (products.length > 0) chunks.push({ id: chunkId(row), products });
+      for (const { chunk, open } of await openItems(knex, runId, wanted)) {
+        const products = open.map((p): Product => ({ n: p.n, id: idOnWire(p) }));
+        if (products.length > 0) chunks.push({ id: chunkId(chunk), products });
         // A late result has settled its last product: an open chunk would keep the run from ending.
-        else await closeChunk(knex, runId, row);
+        else await closeChunk(knex, runId, chunk);
       }
       const products = chunks.flatMap((chunk) => chunk.products);
       this.#pageNames ??= await answersOf(
@@ -148,10 +148,10 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
             { column: 'idx', order: 'desc' },
           ]),
       );
-      const open = await openItems(knex, key.run_id, rows);
-      return rows
-        .map((row) => ({ id: chunkId(row), open: open.get(row.idx)!.length }))
-        .filter((chunk) => chunk.open > 0);
+      const chunks = await openItems(knex, key.run_id, rows);
+      return chunks
+        .map(({ chunk, open }) => ({ id: chunkId(chunk), open: open.length }))
+        .filter(({ open }) => open > 0);
     });
   }
 
@@ -231,13 +231,11 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         knex(ITEMS).where({ run_id: this.id }).whereIn('n', firsts).select('n', 'product_id', 'path'),
       );
       const examples = new Map(rows.map((row) => [row.n, idOnWire(row)]));
-      return groups.map(({ outcome, reason, said: detail, items }, i): LedgerMisses => {
-        return {
-          reason: missReason(outcome, reason)!,
-          detail,
-          products: toNumber(items),
-          example: examples.get(firsts[i]!)!,
-        };
+      return groups.flatMap((group): LedgerMisses[] => {
+        const reason = missReason(group.outcome, group.reason);
+        const example = examples.get(toNumber(group.first_n));
+        if (reason === null || example === undefined) return [];
+        return [{ reason, detail: group.said, products: toNumber(group.items), example }];
       });
     });
   }
@@ -324,16 +322,14 @@ async function lockChunks(
 
 /** Makes those of these locked chunks wait again that have products without outcome; returns how many products. */
 async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readonly ChunkRow[]): Promise<number> {
-  const open = await openItems(trx, runId, rows);
   let products = 0;
-  for (const row of rows) {
-    const left = open.get(row.idx)!.length;
-    if (left === 0) continue;
-    products += left;
+  for (const { chunk, open } of await openItems(trx, runId, rows)) {
+    if (open.length === 0) continue;
+    products += open.length;
     const unowned = { slot: null, epoch: null, granted_at: null };
     await trx(CHUNKS)
-      .where({ run_id: runId, idx: row.idx })
-      .update({ state: 'waiting', generation: row.generation + 1, products: left, ...unowned });
+      .where({ run_id: runId, idx: chunk.idx })
+      .update({ state: 'waiting', generation: chunk.generation + 1, products: open.length, ...unowned });
   }
   return products;
 }

@@ -7,7 +7,7 @@ import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
 import type { DiscoverSettings } from '../../core/model/discovery.ts';
 import type { Candidate } from './link-rules.ts';
 import { BloomSeen } from './seen-urls.ts';
-import { bulkInsert, type SqlValue } from '../../core/db/bulk-insert.ts';
+import { bulkInsert, type ColumnList, type SqlValue } from '../../core/db/bulk-insert.ts';
 import { byteText } from '../../core/db/column-types.ts';
 import type { Database } from '../../core/db/connect.ts';
 import { inQuery } from '../../core/db/retry.ts';
@@ -60,7 +60,13 @@ export interface FrontierRow {
   modified_at: SqlNumber | null;
 }
 
-const COLUMNS = 'hash path id depth place state tries parent found_at found_run run_id n modified_at'.split(' ');
+/** By a run, under a number. */
+type TakenRow = FrontierRow & { n: number };
+
+const COLUMNS: ColumnList = [
+  'hash',
+  ...'path id depth place state tries parent found_at found_run run_id n modified_at'.split(' '),
+];
 
 /** A candidate and where it was found. */
 export interface Found extends Candidate {
@@ -121,11 +127,11 @@ export class Frontier {
   }
 
   /** Its hash by the run and number under which it was taken. */
-  async parents(trx: Knex.Transaction, runId: string, numbers: readonly number[]): Promise<Map<number, FrontierRow>> {
-    const parents = new Map<number, FrontierRow>();
+  async parents(trx: Knex.Transaction, runId: string, numbers: readonly number[]): Promise<Map<number, TakenRow>> {
+    const parents = new Map<number, TakenRow>();
     for (const piece of inPieces(numbers, LIST)) {
       const rows = trx(frontierTable(this.#table)).where({ run_id: runId }).whereIn('n', piece);
-      for (const row of await rowsOf<FrontierRow>(rows)) parents.set(row.n!, row);
+      for (const row of await rowsOf<TakenRow>(rows)) parents.set(row.n, row);
     }
     return parents;
   }
@@ -153,7 +159,7 @@ export class Frontier {
         trx(frontierTable(this.#table)).whereIn('hash', piece).select('hash'),
       );
       for (const { hash } of known) {
-        const modifiedMs = fresh.get(hash)!.modifiedMs ?? null;
+        const modifiedMs = fresh.get(hash)?.modifiedMs ?? null;
         // What a sitemap says feeds `products.recrawl`, of known URLs too.
         if (modifiedMs !== null)
           await trx(frontierTable(this.#table)).where({ hash }).update({ modified_at: modifiedMs });
@@ -227,6 +233,10 @@ export async function readSeen(knex: Knex, resultTable: string): Promise<BloomSe
   const head = notes.get('head');
   if (head === undefined) return null;
   const { capacity, count, pages } = JSON.parse(head) as { capacity: number; count: number; pages: number };
-  const bytes = Array.from({ length: pages }, (_, i) => Buffer.from(notes.get(String(i))!, 'base64'));
-  return BloomSeen.from(capacity, count, bytes);
+  const bytes = Array.from({ length: pages }, (_, i) => notes.get(String(i)) ?? []).flat();
+  return BloomSeen.from(
+    capacity,
+    count,
+    bytes.map((page) => Buffer.from(page, 'base64')),
+  );
 }

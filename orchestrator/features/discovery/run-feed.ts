@@ -19,7 +19,7 @@ const LIST = 500;
 /** Beyond it, how many wait makes no difference to the run. */
 const COUNTED = 10_000;
 
-const ITEM_COLUMNS = ['run_id', 'n', 'product_id', 'path', 'link_page'];
+const ITEM_COLUMNS = ['run_id', 'n', 'product_id', 'path', 'link_page'] as const;
 
 /** RunFeed on knex. */
 export class KnexFrontier extends BoundRun implements RunFeed {
@@ -62,13 +62,15 @@ export class KnexFrontier extends BoundRun implements RunFeed {
       const run = await rowOf<{ planned: SqlNumber; plan: string; settings: string }>(
         trx('crawlfleet_runs').where({ id }).forUpdate().first('planned', 'plan', 'settings'),
       );
-      const planned = toNumber(run?.planned);
-      const { discover } = JSON.parse(run!.settings) as RunSettings;
+      if (run === undefined) return 0;
+      const planned = toNumber(run.planned);
+      const { discover } = JSON.parse(run.settings) as RunSettings;
+      if (discover === undefined) return 0;
       const rows = await rowsOf<FrontierRow>(
         trx(frontierTable(table))
           .where({ state: 'waiting' })
           .orderBy(['place', 'found_at', 'hash'])
-          .limit(Math.max(0, Math.min(limit, discover!.pages - planned))),
+          .limit(Math.max(0, Math.min(limit, discover.pages - planned))),
       );
       if (rows.length === 0) return 0;
       const taken = rows.map((row, i) => ({ ...row, state: 'taken', run_id: id, n: planned + i + 1 }));
@@ -83,7 +85,7 @@ export class KnexFrontier extends BoundRun implements RunFeed {
         product === null ? 1 : null,
       ]);
       await bulkInsert(trx, db, target, items);
-      await this.#addChunks(trx, planned, taken.length, JSON.parse(run!.plan) as Plan);
+      await this.#addChunks(trx, planned, taken.length, JSON.parse(run.plan) as Plan);
       await trx('crawlfleet_runs').where({ id }).increment('planned', taken.length);
       return taken.length;
     });
@@ -140,8 +142,9 @@ async function readAliases(
         .select({ id: 'product_id', page: LANDING_COLUMN })
         .options({ timeout: LONG_STATEMENT_MS }),
     );
-    if (landed.length === 0) return aliases;
-    after = landed.at(-1)!.id;
+    const last = landed.at(-1);
+    if (last === undefined) return aliases;
+    after = last.id;
     const others = landed.flatMap(({ id, page }) => {
       const of = idAt(page);
       return of === null || of === id ? [] : [{ id, of }];

@@ -12,7 +12,14 @@ import type { Publication } from '../../core/db/data-feature.ts';
 import { fieldValues } from '../../core/db/number-columns.ts';
 import { inQuery } from '../../core/db/retry.ts';
 import { historyTable } from '../../core/db/result-table.ts';
-import { type ColumnInfo, findColumn, isOther, readTable, typeOf } from '../../core/db/table-info.ts';
+import {
+  type ColumnInfo,
+  isOther,
+  readStandingTable,
+  readTable,
+  standingColumn,
+  typeOf,
+} from '../../core/db/table-info.ts';
 import { createTable, insertSelect, withTemporaryTable } from '../../core/db/table-statements.ts';
 
 const CHANGED = 'crawlfleet_changed';
@@ -23,7 +30,7 @@ export async function createHistoryTable(db: Database, resultTable: string, mapp
   const id = db.engine === 'mysql' ? 'bigint not null auto_increment' : 'integer';
   await inQuery(db, async (knex) => {
     if (await readTable(knex, db, table)) return;
-    const crawledAt = findColumn((await readTable(knex, db, resultTable))!, 'crawled_at')!;
+    const crawledAt = standingColumn(await readStandingTable(knex, db, resultTable), 'crawled_at');
     const lines = [
       `id ${id} primary key`,
       `product_id ${productIdType(db, mapping)} not null`,
@@ -39,18 +46,18 @@ export async function createHistoryTable(db: Database, resultTable: string, mapp
 export async function noteChanges(trx: Knex.Transaction, db: Database, publication: Publication): Promise<void> {
   const { runId, shape, decisions, exceptSettled } = publication;
   const { table } = shape.results;
-  const info = (await readTable(trx, db, table))!;
+  const info = await readStandingTable(trx, db, table);
   const keys = keyColumns(shape.mapping);
-  const fields = shape.columns.map((column) => findColumn(info, column.name)!);
+  const fields = shape.columns.map((column) => standingColumn(info, column.name));
   const staged = trx(shape.staging).select(
     ...keys,
-    ...fieldValues(shape, decisions).map(({ sql, bindings }, i) =>
-      trx.raw(`${sql} as ??`, [...bindings, shape.columns[i]!.name]),
+    ...fieldValues(shape, decisions).map(({ column, sql, bindings }) =>
+      trx.raw(`${sql} as ??`, [...bindings, column.name]),
     ),
     'crawled_at',
   );
   const quoted = (of: string, { name }: ColumnInfo): string => trx.ref(`${of}.${name}`).toQuery();
-  const sameRow = keys.map((key) => isSameKey(db, key, findColumn(info, key)!)).join(' and ');
+  const sameRow = keys.map((key) => isSameKey(db, key, standingColumn(info, key))).join(' and ');
   const differences = fields.map((field) => isOther(db, field, quoted('r', field), quoted('s', field)));
   const types = [productIdType(db, shape.mapping), rowKeyType(db)];
   const lines = [...keys.map((key, i) => `${key} ${types[i]} not null`), `primary key (${keys.join(', ')})`];

@@ -21,7 +21,7 @@ import { inPieces, rowsOf, type SqlNumber, toNumber } from '../../core/db/rows.t
 import { readSettings, type RunShape } from '../../core/db/run-shape.ts';
 import { type ReadPage, readPageOf, type StoredResult } from '../../core/db/stage-rows.ts';
 import { STAMP_COLUMN, stagingColumns } from '../../core/db/staging.ts';
-import { findColumn, readTable } from '../../core/db/table-info.ts';
+import { readTable, standingColumn } from '../../core/db/table-info.ts';
 import { createTable, insertSelect, overwriting } from '../../core/db/table-statements.ts';
 
 const validatorsTable = (resultTable: string): string => `${resultTable}_validators`;
@@ -75,8 +75,10 @@ async function checkNames(
   for (const ids of inPieces([...named.keys()], NAMES)) {
     const names = trx(validatorsTable(table)).whereIn('product_id', ids).where({ fingerprint: conditional });
     for (const { product_id: id, page } of await rowsOf<{ product_id: string; page: string }>(names)) {
-      const [before, now] = [JSON.parse(page) as ReadPage, readPageOf(named.get(id)!)!];
-      if (before.content === undefined || before.content === now.content || !isSameName(before, now)) continue;
+      const result = named.get(id);
+      const [before, now] = [JSON.parse(page) as ReadPage, result ? readPageOf(result) : null];
+      if (now === null || before.content === undefined || before.content === now.content || !isSameName(before, now))
+        continue;
       if (await isDistrusted(trx, { table, fingerprint: conditional })) return;
       const marker = { product_id: DISTRUSTED, run_id: runId, fingerprint: conditional, records: 0, page: '{}' };
       await trx(validatorsTable(table)).insert(marker).onConflict('product_id').merge();
@@ -106,7 +108,7 @@ async function findKeptPages(
 ): Promise<KeptPages | null> {
   const info = conditional === undefined ? null : await readTable(knex, db, table);
   if (info === null || conditional === undefined) return null;
-  const same = ['product_id', 'run_id'].map((name) => isSameKey(db, name, findColumn(info, name)!));
+  const same = ['product_id', 'run_id'].map((name) => isSameKey(db, name, standingColumn(info, name)));
   return { table, fingerprint: conditional, sameRow: same.join(' and ') };
 }
 
@@ -191,7 +193,10 @@ async function stageKept(
   for (const piece of inPieces(results, PIECE)) {
     const ids = piece.map(({ id }) => id);
     const found = await readKept(trx, pages, ids);
-    const same = piece.filter(({ id, unchanged = {} }) => found.has(id) && isSameName(found.get(id)!, unchanged));
+    const same = piece.flatMap(({ id, at, unchanged = {} }) => {
+      const page = found.get(id);
+      return page !== undefined && isSameName(page, unchanged) ? [{ id, at, page }] : [];
+    });
     if (same.length === 0) continue;
     const times = same.flatMap(({ id, at }) => [id, toCrawledAt(at, shape.crawledAt)]);
     const sameIds = same.map(({ id }) => id);
@@ -203,7 +208,7 @@ async function stageKept(
       's.page',
     );
     await insertSelect(trx, { table: shape.staging, columns, conflict }, rows);
-    for (const { id } of same) kept.set(id, found.get(id)!);
+    for (const { id, page } of same) kept.set(id, page);
   }
   return kept;
 }
@@ -225,14 +230,14 @@ export async function noteValidators(
   { runId, shape, exceptSettled }: Publication,
 ): Promise<void> {
   const { table, conditional } = shape.results;
-  if (await isDistrusted(trx, { table, fingerprint: conditional! })) return;
+  if (conditional === undefined || (await isDistrusted(trx, { table, fingerprint: conditional }))) return;
   const columns = ['run_id', 'fingerprint', 'records', 'page'];
   const many = shape.rowKey !== null;
   const pages = trx(shape.staging)
     .select(
       'product_id',
       trx.raw('?', [runId]),
-      trx.raw('?', [conditional!]),
+      trx.raw('?', [conditional]),
       trx.raw(many ? 'count(*)' : '1'),
       trx.raw(many ? 'max(??)' : '??', [STAMP_COLUMN]),
     )
