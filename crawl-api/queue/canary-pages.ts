@@ -3,7 +3,7 @@
  * address. All are fetched at the domain in doubt: a page of another one would prove nothing.
  */
 import type { ChainValue, FieldValue, Row } from '../../shared/domain/mapping.ts';
-import { type ProductUrl, templatesOf } from '../../shared/domain/domains.ts';
+import { type ProductUrl, templateAt } from '../../shared/domain/domains.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isAmbiguous, readingsOf } from '../../shared/domain/ambiguous-number.ts';
@@ -31,7 +31,7 @@ export class CanaryPages {
 
   constructor(canaries: readonly Canary[], templates: ProductUrl, domain: number, state: QueueState) {
     this.#canaries = canaries;
-    this.#template = templatesOf(templates)[domain]!;
+    this.#template = templateAt(templates, domain);
     this.#domain = domain;
     this.#state = state;
   }

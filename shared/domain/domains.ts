@@ -12,6 +12,13 @@ export type ProductUrl = string | readonly { readonly url: string; readonly weig
 export const templatesOf = (productUrl: ProductUrl): readonly string[] =>
   typeof productUrl === 'string' ? [productUrl] : productUrl.map(({ url }) => url);
 
+/** The template of a domain. Throws for a domain that the site does not have. */
+export function templateAt(productUrl: ProductUrl, domain: number): string {
+  const template = templatesOf(productUrl)[domain];
+  if (template === undefined) throw new RangeError(`the site has no domain ${domain}`);
+  return template;
+}
+
 const weightsOf = (productUrl: ProductUrl): readonly number[] =>
   typeof productUrl === 'string' ? [1] : productUrl.map(({ weight }) => weight);
 

@@ -1,5 +1,5 @@
 /** Product IDs from the user's database, and the URLs made from them. */
-import { domainOf, type ProductUrl, templatesOf } from './domains.ts';
+import { domainOf, type ProductUrl, templateAt } from './domains.ts';
 import type { Validators } from './validators.ts';
 
 /** Longest ID in UTF-8 bytes: 500 characters of the longest kind. */
@@ -34,10 +34,7 @@ export function findIdFault(id: string): string | null {
 
 function utf8Length(text: string): number {
   let bytes = 0;
-  for (const char of text) {
-    const point = char.codePointAt(0)!;
-    bytes += point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
-  }
+  for (const char of text) bytes += char < '\u0080' ? 1 : char < '\u0800' ? 2 : char.length === 1 ? 3 : 4;
   return bytes;
 }
 
@@ -46,7 +43,7 @@ export const PATH_MARK = '/{path}';
 
 /** The URL of a product: the template of its domain, filled in. */
 export const productUrl = (templates: ProductUrl, id: string): string =>
-  fillTemplate(templatesOf(templates)[domainOf(templates, id)]!, id);
+  fillTemplate(templateAt(templates, domainOf(templates, id)), id);
 
 /**
  * Puts the ID, percent-encoded, in place of `{id}`; a path, which begins with a slash, in place of `/{path}` as it is.

@@ -33,8 +33,8 @@ export function memoryLedger(db: MemoryDatabase, runId: string): Ledger {
     items: async () => {
       const { items, chunks, record, rows } = db.run(runId);
       return items.map(({ n, id, outcome, reason }) => {
-        const { state, slot, epoch } = chunks[Math.ceil(n / record.plan.chunkSize) - 1]!;
-        const owner = state === 'granted' ? { slot: slot!, epoch: epoch! } : null;
+        const { grant } = chunks[Math.ceil(n / record.plan.chunkSize) - 1]!;
+        const owner = grant && { slot: grant.slot, epoch: grant.epoch };
         return { n, id, outcome, reason, owner, title: rows.get(id)?.title };
       });
     },

@@ -162,8 +162,8 @@ export class SimulatedFleet implements OfferSender {
     if (named !== undefined && named.sha256 === this.#crawlSettings?.sha256) return this.#crawlSettings.settings;
     const bytes = named && this.#o.objects.read(named.url);
     const settings = bytes && unpackCrawlSettings(bytes, named.sha256);
-    if (settings?.version !== 2) throw new Error('the crawl settings cannot be read');
-    this.#crawlSettings = { sha256: named!.sha256, settings };
+    if (named === undefined || settings?.version !== 2) throw new Error('the crawl settings cannot be read');
+    this.#crawlSettings = { sha256: named.sha256, settings };
     return settings;
   }
 

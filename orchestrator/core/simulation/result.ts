@@ -45,9 +45,11 @@ export function resultOf(
   const products = { planned: record.planned, stored: 0, gone: 0, failed: 0 };
   for (const { outcome } of items) products[outcome ?? 'failed']++;
   // As EC2 bills it, which need not be what the main server has noticed.
-  const homes = (plan.regions ?? []).flatMap(({ region, instances: n }) => Array<string>(n).fill(region));
+  const homes = (plan.regions ?? []).flatMap(({ region, instances: n }) =>
+    Array.from({ length: n }, () => ({ region })),
+  );
   const billed = cloud.compute.all().map(({ id: machine, instanceType, launchedAtMs }, i) => ({
-    ...(homes.length === 0 ? {} : { region: homes[i % homes.length]! }),
+    ...homes[i % homes.length],
     instanceType,
     launchedAtMs,
     endedAtMs: cloud.compute.endedAtMs(machine) ?? clock.now(),

@@ -1,5 +1,4 @@
 /** What a discovery begins with: what waits from the night before, and new URLs of seeds, sitemaps and search terms. */
-import { DISCOVER_SECTION } from './section.ts';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
@@ -15,7 +14,7 @@ import { denyPrefixes, idleDenyLines, type LinkRules } from './link-rules.ts';
 import type { Output } from '../../core/caller.ts';
 import type { Config } from '../../core/config/load-config.ts';
 import { readTextFile } from '../../core/config/text-file.ts';
-import { discoveryConfig } from './discovery-config.ts';
+import { asDiscovery, type DiscoveryConfig, discoveryConfig } from './discovery-config.ts';
 import type { ProductList } from '../../core/prepare/products.ts';
 import type { RunSource } from '../../core/prepare/run-source.ts';
 import { readSitemaps } from './read-sitemaps.ts';
@@ -28,30 +27,34 @@ const SAMPLE = 1_000;
 export const discoverSource = (output: Output, signal: AbortSignal): RunSource => ({
   configure: discoveryConfig,
   choose: async ({ config, database }) => ({
-    products: await prepareFrontier(config, database, { output, signal }),
+    products: await prepareFrontier(asDiscovery(config), database, { output, signal }),
     parentId: null,
   }),
 });
 
 async function prepareFrontier(
-  config: Config,
+  config: DiscoveryConfig,
   db: Database,
   { output, signal }: { output: Output; signal: AbortSignal },
 ): Promise<ProductList> {
-  const { results } = config.values;
-  const discover = DISCOVER_SECTION.of(config);
-  const settings = config.discovery!;
-  const { table } = results;
+  const { discover, discovery: settings } = config;
+  const { table } = config.values.results;
   await createFrontier(db, table);
-  const deny = discover!.deny === null ? [] : readLines(config, 'deny', discover!.deny);
+  const deny = discover.deny === null ? [] : readLines(config, 'deny', discover.deny);
   const idle = idleDenyLines(deny, settings.origin);
-  if (idle.length > 0) output.line(idleNote(idle));
+  const [example] = idle;
+  if (example !== undefined) output.line(idleNote(idle.length, example));
   await storeDenyList(db, table, deny);
   const left = await settleFrontier(db, table, settings.seen);
   if (left === 0) await beginRound(db, table);
   const site = { discover: settings, mapping: config.mapping, table };
   const opened = await inQuery(db, (knex) => openFrontier(knex, db, site));
-  await storeScores(db, table, settings.order === 'score' ? await readScores(config, opened.rules) : null);
+  const { order, scores } = discover;
+  await storeScores(
+    db,
+    table,
+    order === 'score' && scores !== null ? await readScores(config, scores, opened.rules) : null,
+  );
   let entered = 0;
   const refused = new Map<string, number>();
   const enter = async (batch: readonly Begin[]): Promise<void> => {
@@ -82,8 +85,8 @@ async function prepareFrontier(
   };
 }
 
-const idleNote = (lines: readonly string[]): string =>
-  `! discover.deny: ${lines.length} ${lines.length === 1 ? 'line' : 'lines'} can match no link, such as ${oneLine(lines[0]!)}: write a path with its leading /, a domain, or a URL of the site without tracking parameters`;
+const idleNote = (lines: number, example: string): string =>
+  `! discover.deny: ${lines} ${lines === 1 ? 'line' : 'lines'} can match no link, such as ${oneLine(example)}: write a path with its leading /, a domain, or a URL of the site without tracking parameters`;
 
 /** A URL to begin with; when its sitemap says that it has changed. */
 interface Begin {
@@ -91,23 +94,26 @@ interface Begin {
   modifiedMs: number | null;
 }
 
-async function* beginnings(config: Config, output: Output, signal: AbortSignal): AsyncGenerator<Begin> {
-  const { seeds, search, sitemaps } = DISCOVER_SECTION.of(config)!;
+async function* beginnings(config: DiscoveryConfig, output: Output, signal: AbortSignal): AsyncGenerator<Begin> {
+  const { seeds, search, sitemaps } = config.discover;
   for (const url of seeds) yield { url, modifiedMs: null };
-  for (const term of search === null ? [] : readLines(config, 'search.terms', search.terms))
-    yield { url: search!.url.replaceAll('{term}', encodeURIComponent(term)), modifiedMs: null };
+  if (search !== null)
+    for (const term of readLines(config, 'search.terms', search.terms))
+      yield { url: search.url.replaceAll('{term}', encodeURIComponent(term)), modifiedMs: null };
   if (sitemaps !== null) yield* readSitemaps(config, { sitemaps, signal, say: (text) => output.line(text) });
 }
 
-/** The scores by the key of each URL. */
-async function readScores(config: Config, rules: LinkRules): Promise<Map<string, number>> {
-  const { database } = config.values;
-  const discover = DISCOVER_SECTION.of(config);
+/** By the key of each URL. */
+async function readScores(
+  { values: { database }, discovery: { origin } }: DiscoveryConfig,
+  query: string,
+  rules: LinkRules,
+): Promise<Map<string, number>> {
   const scores = new Map<string, number>();
-  const source = createProductSource(database.url, discover!.scores!);
+  const source = createProductSource(database.url, query);
   try {
     for await (const { id, score } of source.listed('score')) {
-      const { candidates } = judgeLinks(rules, [new URL(id, config.discovery!.origin).href], 0);
+      const { candidates } = judgeLinks(rules, [new URL(id, origin).href], 0);
       for (const { key } of candidates) scores.set(key, score);
     }
   } catch (error) {

@@ -1,6 +1,6 @@
 /** The configuration of `orchestrator discover`: a run whose products are paths of the site. */
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import { templatesOf } from '../../../shared/domain/domains.ts';
+import { templateAt } from '../../../shared/domain/domains.ts';
 import { PATH_MARK, productUrl } from '../../../shared/domain/product.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Config } from '../../core/config/load-config.ts';
@@ -22,6 +22,21 @@ const allOf = (parser: Page['urlParsers'][number]): Page['urlParsers'][number] =
     ? parser
     : { ...parser, steps: [...parser.steps, { type: 'all' }] };
 
+/** The configuration of a discovery that has begun. */
+export interface DiscoveryConfig extends Config {
+  discover: NonNullable<ReturnType<typeof DISCOVER_SECTION.of>>;
+  discovery: NonNullable<Config['discovery']>;
+}
+
+/** What `discoveryConfig` has made. Throws for another configuration. */
+export function asDiscovery(config: Config): DiscoveryConfig {
+  const { discovery } = config;
+  const discover = DISCOVER_SECTION.of(config);
+  if (discover === null || discovery === undefined)
+    throw new AppError('internal', `${config.file} is not the configuration of a discovery`);
+  return { ...config, discover, discovery };
+}
+
 /** Throws `config-invalid` when nothing says what to discover. */
 export function discoveryConfig(config: Config): Config {
   const { site, results, products } = config.values;
@@ -31,10 +46,10 @@ export function discoveryConfig(config: Config): Config {
       hint: 'For example: discover: { seeds: ["https://shop.example/"], into: { table: products, id: "/item/(\\\\w+)" } }',
     });
   // Of several domains the first: all have the same products.
-  const [template] = templatesOf(site.product_url);
-  const { origin } = new URL(productUrl(template!, 'x'));
+  const template = templateAt(site.product_url, 0);
+  const { origin } = new URL(productUrl(template, 'x'));
   const pathOf = (id: string): string => {
-    const { pathname, search } = new URL(productUrl(template!, id));
+    const { pathname, search } = new URL(productUrl(template, id));
     return pathname + search;
   };
   const { into, depth, order, allow, keep, pages, seen } = discover;

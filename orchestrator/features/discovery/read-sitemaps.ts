@@ -6,7 +6,7 @@ import { isAllowed, policyFrom, ROBOTS_PATH, sitemapsOf } from '../../../shared/
 import { isSameSite, sharesRobots } from '../../../shared/domain/same-site.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import { readSitemap, type SitemapItem } from './sitemap.ts';
-import type { Config } from '../../core/config/load-config.ts';
+import type { DiscoveryConfig } from './discovery-config.ts';
 import { siteSettingsOf } from '../../core/config/site-section.ts';
 
 /** Sitemaps of one site: an index names up to 50,000. */
@@ -26,10 +26,11 @@ interface SitemapOptions {
 }
 
 /** A sitemap that cannot be read is reported and skipped: it costs what only it names. */
-export async function* readSitemaps(config: Config, options: SitemapOptions): AsyncGenerator<SitemapUrl> {
+export async function* readSitemaps(
+  { values: { site }, discovery: { origin } }: Pick<DiscoveryConfig, 'values' | 'discovery'>,
+  options: SitemapOptions,
+): AsyncGenerator<SitemapUrl> {
   const { signal, say } = options;
-  const { site } = config.values;
-  const { origin } = config.discovery!;
   const settings = siteSettingsOf(site);
   const request: SiteRequest = {
     ...settings,

@@ -1,7 +1,7 @@
 /** `discover` of fleet.yaml. */
 import { z } from 'zod';
 import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
-import { templatesOf } from '../../../shared/domain/domains.ts';
+import { templateAt } from '../../../shared/domain/domains.ts';
 import { sharesRobots } from '../../../shared/domain/same-site.ts';
 import type { MappingFault } from '../../core/config/faults.ts';
 import { checked, orNull, text } from '../../core/config/forms.ts';
@@ -79,8 +79,8 @@ export const DISCOVER_SECTION = new Section(
 function findFaults(given: z.output<typeof discover> | null, { site }: ConfigValues): MappingFault[] {
   if (given === null) return [];
   const urls: MappingFault['path'][] = [];
-  const [first] = templatesOf(site.product_url);
-  const isOther = (url: string): boolean => !sharesRobots(first!.replaceAll('{id}', 'x'), url);
+  const first = templateAt(site.product_url, 0).replaceAll('{id}', 'x');
+  const isOther = (url: string): boolean => !sharesRobots(first, url);
   given.seeds.forEach((url, i) => isOther(url) && urls.push(['discover', 'seeds', i]));
   if (Array.isArray(given.sitemaps))
     given.sitemaps.forEach((url, i) => isOther(url) && urls.push(['discover', 'sitemaps', i]));

@@ -59,9 +59,7 @@ export class BloomSeen {
   /** False when the hash was there before, or seemed to be. */
   add(hash: Uint8Array): boolean {
     const before = this.#bitsSet;
-    const indexes = this.#locate(hash);
-    for (let i = 0; i < BITS_PER_HASH; i++) {
-      const index = indexes[i]!;
+    for (const index of this.#locate(hash)) {
       const at = Math.floor(index / 8);
       const mask = 1 << (index % 8);
       if ((this.#bytes[at]! & mask) !== 0) continue;
@@ -75,9 +73,7 @@ export class BloomSeen {
 
   /** True for a hash that was added, and for another one at `falsePositiveRate()`. */
   has(hash: Uint8Array): boolean {
-    const indexes = this.#locate(hash);
-    for (let i = 0; i < BITS_PER_HASH; i++) {
-      const index = indexes[i]!;
+    for (const index of this.#locate(hash)) {
       if ((this.#bytes[Math.floor(index / 8)]! & (1 << (index % 8))) === 0) return false;
     }
     return true;
@@ -111,9 +107,8 @@ export class BloomSeen {
 
 /** Six bytes as a number from 0 to below 1. */
 function fractionAt(hash: Uint8Array, at: number): number {
-  const high = (hash[at]! << 16) | (hash[at + 1]! << 8) | hash[at + 2]!;
-  const low = (hash[at + 3]! << 16) | (hash[at + 4]! << 8) | hash[at + 5]!;
-  return (high * 2 ** 24 + low) * 2 ** -48;
+  const bytes = new DataView(hash.buffer, hash.byteOffset + at);
+  return (bytes.getUint16(0) * 2 ** 32 + bytes.getUint32(2)) * 2 ** -48;
 }
 
 const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).replaceAll('0', '').length);

@@ -154,8 +154,9 @@ async function foldSeen(db: Database, resultTable: string, seen: DiscoverSetting
       const page = done(trx).where('hash', '>', after).orderBy('hash').limit(PAGE).select('hash');
       const rows = await rowsOf<{ hash: string }>(page);
       for (const { hash } of rows) bloom.add(Buffer.from(hash, 'base64url'));
-      if (rows.length < PAGE) break;
-      after = rows.at(-1)!.hash;
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < PAGE) break;
+      after = last.hash;
     }
     await done(trx).delete().options({ timeout: LONG_STATEMENT_MS });
     await storeSeen(trx, resultTable, bloom);

@@ -116,8 +116,9 @@ class XmlEntries implements EntryReader {
   }
 
   end(): SitemapEntry[] {
+    const open = this.#path.at(-1);
     if (!this.#hasRoot) this.fault ??= 'broken XML: it has no element';
-    else if (this.#path.length > 0) this.fault ??= `broken XML: it ends inside <${shorten(this.#path.at(-1)!)}>`;
+    else if (open !== undefined) this.fault ??= `broken XML: it ends inside <${shorten(open)}>`;
     return [];
   }
 

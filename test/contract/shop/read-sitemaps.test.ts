@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Config } from '../../../orchestrator/core/config/load-config.ts';
+import type { DiscoveryConfig } from '../../../orchestrator/features/discovery/discovery-config.ts';
 import { siteSection } from '../../../orchestrator/core/config/site-section.ts';
 import { readSitemaps } from '../../../orchestrator/features/discovery/read-sitemaps.ts';
 import { closeServer, listen } from '../../../shared/adapters/http/listening.ts';
@@ -32,7 +32,7 @@ function read(origin: string, robots?: 'ignore') {
     mapping: 'mapping.yaml',
     robots,
   });
-  const config = { values: { site }, discovery: { origin }, userAgent: 'test' } as unknown as Config;
+  const config = { values: { site }, discovery: { origin }, userAgent: 'test' } as unknown as DiscoveryConfig;
   const over = new AbortController();
   const said: string[] = [];
   const say = (text: string): void => void said.push(text);

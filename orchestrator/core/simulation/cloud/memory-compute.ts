@@ -220,7 +220,9 @@ export class MemoryCompute implements Compute {
 
   /** What the machine reads from its metadata service. Throws for an unknown machine. */
   userDataOf(instanceId: string): string {
-    return (JSON.parse(this.#machines.get(instanceId)!.request) as LaunchRequest).userData;
+    const machine = this.#machines.get(instanceId);
+    if (machine === undefined) throw new Error(`there is no machine ${instanceId}`);
+    return (JSON.parse(machine.request) as LaunchRequest).userData;
   }
 
   /** True when it can be a target: for MemoryLoadBalancer. */

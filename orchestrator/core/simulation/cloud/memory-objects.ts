@@ -53,10 +53,10 @@ export class MemoryObjectStore implements ObjectStore {
 
   async *list(prefix: string): AsyncIterable<ObjectInfo> {
     this.onCall('list', prefix);
-    for (const key of [...this.objects.keys()].sort()) {
+    for (const [key, bytes] of [...this.objects].sort(([a], [b]) => (a < b ? -1 : 1))) {
       if (!key.startsWith(prefix)) continue;
       const modifiedAtMs = this.#modifiedAtMs.get(key);
-      yield { key, sizeBytes: this.objects.get(key)!.length, ...(modifiedAtMs === undefined ? {} : { modifiedAtMs }) };
+      yield { key, sizeBytes: bytes.length, ...(modifiedAtMs === undefined ? {} : { modifiedAtMs }) };
     }
   }
 

@@ -3,7 +3,7 @@
  * crash of the process. Knows no time and no messages. The same rules as crawl-api/queue/queue-state.ts: the contract
  * of an instance tests both.
  */
-import { domainOf, type ProductUrl, templatesOf } from '../../../../shared/domain/domains.ts';
+import { domainOf, type ProductUrl, templateAt, templatesOf } from '../../../../shared/domain/domains.ts';
 import { isRetryable } from '../../../../shared/domain/outcome.ts';
 import { type Product, productUrl } from '../../../../shared/domain/product.ts';
 import type { Orders, PartRef } from '../../../../shared/wire/callbacks.ts';
@@ -16,6 +16,8 @@ export interface Queued extends Pace {
   readonly product: Product;
   readonly chunk: string;
   readonly domain: number;
+  /** Of its domain. */
+  readonly line: Line;
   /** A request was sent for it: its chunk is not returned. */
   asked: boolean;
   /** This is its second try. */
@@ -127,9 +129,9 @@ export class Shard {
   #grant(id: string): void {
     this.#doubtful.delete(id);
     this.#offered.delete(id);
-    const chunk = this.#chunks.get(id)!;
-    const { products } = chunk;
-    if (products === null) return;
+    const chunk = this.#chunks.get(id);
+    const products = chunk?.products ?? null;
+    if (chunk === undefined || products === null) return;
     chunk.products = null;
     const pace = this.#paceOf(products.length);
     for (const product of products) {
@@ -141,16 +143,23 @@ export class Shard {
       this.#known.add(product.n);
       this.open++;
       const domain = domainOf(this.#productUrl, product.id);
+      const line = this.#lineOf(domain);
       const fresh = { asked: false, again: false, first: null, deaths: 0 };
-      this.#lines[domain]!.waiting.push({ product, chunk: id, domain, ...pace, ...fresh });
+      line.waiting.push({ product, chunk: id, domain, line, ...pace, ...fresh });
     }
   }
 
   #drop(id: string): void {
     if (this.#doubtful.delete(id)) this.#forgetOpen(new Set([id]));
     if (!this.#offered.delete(id)) return;
-    this.held -= this.#chunks.get(id)!.size;
+    this.held -= this.#chunks.get(id)?.size ?? 0;
     this.#chunks.delete(id);
+  }
+
+  #lineOf(domain: number): Line {
+    const line = this.#lines[domain];
+    if (line === undefined) throw new RangeError(`the site has no domain ${domain}`);
+    return line;
   }
 
   /** Another instance owns the open products of these chunks now. */
@@ -186,7 +195,8 @@ export class Shard {
     if (chunk === undefined || chunk.products !== null) return true;
     let untouched = 0;
     for (const { waiting, head } of this.#lines)
-      for (let i = head; i < waiting.length; i++) if (waiting[i]!.chunk === id && !waiting[i]!.asked) untouched++;
+      for (let i = head, queued = waiting[i]; queued !== undefined; queued = waiting[++i])
+        if (queued.chunk === id && !queued.asked) untouched++;
     return untouched === chunk.size;
   }
 
@@ -206,7 +216,7 @@ export class Shard {
 
   /** Products that wait for their first try, or with `again` for the second one, at a domain. */
   count(domain: number, again: boolean): number {
-    const { waiting, head, postponed } = this.#lines[domain]!;
+    const { waiting, head, postponed } = this.#lineOf(domain);
     if (this.#doubtful.size > 0) return 0;
     return again ? postponed.length : waiting.length - head;
   }
@@ -214,7 +224,7 @@ export class Shard {
   /** The domain's next product: one that waits, or with `retry` a postponed one. */
   next(domain: number, retry: boolean): Queued | null {
     if (this.#doubtful.size > 0) return null;
-    const { waiting, head, postponed } = this.#lines[domain]!;
+    const { waiting, head, postponed } = this.#lineOf(domain);
     return waiting[head] ?? (retry ? (postponed[0] ?? null) : null);
   }
 
@@ -230,7 +240,7 @@ export class Shard {
     this.#remove(queued);
     queued.again = true;
     queued.first = first;
-    this.#lines[queued.domain]!.postponed.push(queued);
+    queued.line.postponed.push(queued);
   }
 
   #finish(queued: Queued, result: ItemResult): void {
@@ -242,7 +252,7 @@ export class Shard {
 
   /** It is the first of its line. */
   #remove(queued: Queued): void {
-    const line = this.#lines[queued.domain]!;
+    const { line } = queued;
     if (queued.again) line.postponed.shift();
     else if (++line.head === line.waiting.length || line.head > KEPT_HEAD) {
       line.waiting = line.waiting.slice(line.head);
@@ -258,9 +268,10 @@ export class Shard {
     const { n, id } = queued.product;
     const detail = `the crawler died ${queued.deaths} times while crawling this product`;
     // From the end of its line to the front: only that can be finished.
-    const { postponed } = this.#lines[queued.domain]!;
-    postponed.unshift(postponed.pop()!);
-    const url = productUrl(templatesOf(this.#productUrl)[queued.domain]!, id);
+    const { postponed } = queued.line;
+    postponed.pop();
+    postponed.unshift(queued);
+    const url = productUrl(templateAt(this.#productUrl, queued.domain), id);
     this.#finish(queued, { n, id, url, at, attempts: 2, outcome: 'failed', reason: 'poison', detail });
   }
 
@@ -271,7 +282,7 @@ export class Shard {
   lose(count: number): Queued | null {
     const lost = this.#results.splice(Math.max(0, this.#results.length - count));
     for (const { result, queued } of lost.toReversed()) {
-      const line = this.#lines[queued.domain]!;
+      const { line } = queued;
       this.counts[result.outcome]--;
       this.open++;
       queued.asked = false;
@@ -291,10 +302,10 @@ export class Shard {
   /** No request follows: failures of first tries are final. */
   stopCrawling(): void {
     for (const line of this.#lines) {
-      const left = line.postponed.filter(({ first }) => first === null);
-      line.postponed = line.postponed.filter(({ first }) => first !== null);
-      while (line.postponed.length > 0) this.#finish(line.postponed[0]!, line.postponed[0]!.first!);
-      line.postponed = left;
+      const all = line.postponed;
+      line.postponed = all.filter(({ first }) => first !== null);
+      for (const queued of all) if (queued.first !== null) this.#finish(queued, queued.first);
+      line.postponed = all.filter(({ first }) => first === null);
     }
   }
 

@@ -45,9 +45,8 @@ export interface MemoryChunk {
   products: number;
   generation: number;
   state: 'waiting' | 'granted' | 'closed';
-  slot: number | null;
-  epoch: number | null;
-  grantedAtMs: number | null;
+  /** While it is granted. */
+  grant: (EpochId & { atMs: number }) | null;
 }
 
 export interface MemoryPart extends PartRecord {

@@ -162,8 +162,9 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
       const byId = new Map(refusals.map((refusal) => [refusal.id, refusal]));
       const refused = run.items.filter(({ id, outcome }) => outcome === 'stored' && byId.has(id));
       for (const item of refused) {
-        const { id, outcome, reason, detail } = byId.get(item.id)!;
-        const part = run.parts.get(partPlace(item as PartId))!;
+        const [refusal, part] = [byId.get(item.id), run.parts.get(partPlace(item as PartId))];
+        if (refusal === undefined || part === undefined) continue;
+        const { id, outcome, reason, detail } = refusal;
         part.stored--;
         part[outcome]++;
         part.rows -= item.rows;

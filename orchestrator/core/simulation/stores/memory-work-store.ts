@@ -16,8 +16,9 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
     return this.read('work.waiting', (run) => {
       const found: OpenChunk[] = [];
       let seen = 0;
-      for (let i = run.firstWaiting; i < run.chunks.length && seen < limit; i++) {
-        const chunk = run.chunks[i]!;
+      for (let i = run.firstWaiting; seen < limit; i++) {
+        const chunk = run.chunks[i];
+        if (chunk === undefined) break;
         if (chunk.state !== 'waiting') {
           if (i === run.firstWaiting) run.firstWaiting++;
           continue;
@@ -36,7 +37,8 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
     const asked = chunkIds.map(parseChunkId).filter((c) => c !== null);
     if (asked.length === 0) return Promise.resolve([]);
     return this.write('work.grant', (run) => {
-      const holder = run.instances.get(epochKey({ slot, epoch }));
+      const key = epochKey({ slot, epoch });
+      const holder = run.instances.get(key);
       const mayTake = holder !== undefined && isServing(holder.phase);
       let room = mayTake ? limitChunks - owned(run, { slot, epoch }).length : 0;
       const granted: string[] = [];
@@ -49,8 +51,9 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
         room--;
         taken.add(index);
         granted.push(chunk.id);
-        change(run, chunk, { state: 'granted', slot, epoch, grantedAtMs: this.now() });
-        keepGrant(run, chunk);
+        change(run, chunk, { state: 'granted', grant: { slot, epoch, atMs: this.now() } });
+        const kept = run.grants.get(key) ?? new Set();
+        run.grants.set(key, kept.add(chunk.index));
       }
       return granted;
     });
@@ -65,7 +68,7 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
   chunksOf(at: EpochId): Promise<OwnedChunk[]> {
     return this.read('work.chunksOf', (run) =>
       owned(run, at)
-        .sort((a, b) => b.grantedAtMs! - a.grantedAtMs! || b.index - a.index)
+        .sort((a, b) => (b.grant?.atMs ?? 0) - (a.grant?.atMs ?? 0) || b.index - a.index)
         .map((chunk) => ({ id: chunk.id, open: openItems(run, chunk).length }))
         .filter((chunk) => chunk.open > 0),
     );
@@ -164,35 +167,27 @@ function openItems(run: MemoryRun, chunk: MemoryChunk): MemoryItem[] {
 }
 
 const isOwn = (chunk: MemoryChunk, { slot, epoch }: EpochId): boolean =>
-  chunk.state === 'granted' && chunk.slot === slot && chunk.epoch === epoch;
+  chunk.grant?.slot === slot && chunk.grant.epoch === epoch;
 
 const owned = (run: MemoryRun, at: EpochId): MemoryChunk[] => [...(run.granted.get(epochKey(at)) ?? [])];
 
 function close(run: MemoryRun, chunk: MemoryChunk): void {
-  change(run, chunk, { state: 'closed' });
+  change(run, chunk, { state: 'closed', grant: null });
 }
 
 /** The only way a chunk changes: a recount of all of them at each heartbeat would take most of a large run. */
 function change(run: MemoryRun, chunk: MemoryChunk, values: Partial<MemoryChunk>): void {
   if (chunk.state === 'waiting') run.waiting--;
-  if (chunk.state === 'granted') run.granted.get(ownerOf(chunk))!.delete(chunk);
+  if (chunk.grant !== null) run.granted.get(epochKey(chunk.grant))?.delete(chunk);
   Object.assign(chunk, values);
   if (chunk.state === 'waiting') run.waiting++;
-  if (chunk.state === 'granted') {
-    const key = ownerOf(chunk);
-    if (!run.granted.has(key)) run.granted.set(key, new Set());
-    run.granted.get(key)!.add(chunk);
+  if (chunk.grant !== null) {
+    const key = epochKey(chunk.grant);
+    const own = run.granted.get(key) ?? new Set();
+    run.granted.set(key, own.add(chunk));
   }
   run.counts = null;
 }
-
-function keepGrant(run: MemoryRun, chunk: MemoryChunk): void {
-  const key = ownerOf(chunk);
-  const kept = run.grants.get(key) ?? new Set();
-  run.grants.set(key, kept.add(chunk.index));
-}
-
-const ownerOf = ({ slot, epoch }: MemoryChunk): string => epochKey({ slot: slot!, epoch: epoch! });
 
 /** Makes a chunk wait again if it has products without outcome; returns how many. */
 function nextGeneration(run: MemoryRun, chunk: MemoryChunk): number {
@@ -200,7 +195,7 @@ function nextGeneration(run: MemoryRun, chunk: MemoryChunk): number {
   if (products === 0) return 0;
   const generation = chunk.generation + 1;
   const id = chunkId({ idx: chunk.index, generation });
-  change(run, chunk, { id, state: 'waiting', generation, products, slot: null, epoch: null, grantedAtMs: null });
+  change(run, chunk, { id, state: 'waiting', generation, products, grant: null });
   run.firstWaiting = Math.min(run.firstWaiting, chunk.index - 1);
   return products;
 }
@@ -208,10 +203,11 @@ function nextGeneration(run: MemoryRun, chunk: MemoryChunk): number {
 function count({ chunks, waiting, granted }: MemoryRun): WorkCounts {
   const bySlot = [...granted.values()].flatMap((own) => {
     const [first] = own;
-    if (!first) return [];
+    if (first?.grant == null) return [];
     let products = 0;
     for (const chunk of own) products += chunk.products;
-    return [{ slot: first.slot!, epoch: first.epoch!, chunks: own.size, products }];
+    const { slot, epoch } = first.grant;
+    return [{ slot, epoch, chunks: own.size, products }];
   });
   bySlot.sort((a, b) => a.slot - b.slot || a.epoch - b.epoch);
   return { chunks: chunks.length, waiting, granted: bySlot.reduce((sum, own) => sum + own.chunks, 0), bySlot };
