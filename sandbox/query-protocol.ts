@@ -34,6 +34,10 @@ export class Params {
       : new AwsError('ValidationError', `'${this.#prefix}${name}' must be specified`);
   }
 
+  needInt(name: string): number {
+    return this.#toInt(name, this.need(name));
+  }
+
   flag(name: string): boolean | undefined {
     const value = this.text(name)?.toLowerCase();
     return value === undefined ? undefined : value === 'true' || value === '1';
@@ -41,7 +45,10 @@ export class Params {
 
   int(name: string): number | undefined {
     const value = this.text(name);
-    if (value === undefined) return undefined;
+    return value === undefined ? undefined : this.#toInt(name, value);
+  }
+
+  #toInt(name: string, value: string): number {
     if (/^-?\d{1,15}$/.test(value)) return Number(value);
     throw new AwsError(
       this.#service === 'ec2' ? 'InvalidParameterValue' : 'ValidationError',

@@ -47,12 +47,20 @@ export function chooseInstances(ids: readonly string[], context: Ec2Context): In
 export function findInstances(ids: readonly string[], context: Ec2Context): Instance[] {
   const malformed = ids.find((id) => !/^i-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id));
   if (malformed !== undefined) throw new AwsError('InvalidInstanceID.Malformed', `Invalid id: "${malformed}"`);
-  const unknown = ids.filter((id) => !findKnown(id, context));
-  if (unknown.length > 0) {
-    const [noun, verb] = unknown.length === 1 ? ['ID', 'does'] : ['IDs', 'do'];
-    throw new AwsError('InvalidInstanceID.NotFound', `The instance ${noun} '${unknown.join(', ')}' ${verb} not exist`);
-  }
-  return [...new Set(ids)].map((id) => context.fleet.find(id)!);
+  const found = new Map(ids.map((id) => [id, findKnown(id, context)]));
+  const known = [...found.values()].filter((instance) => instance !== null);
+  const unknown = ids.filter((id) => found.get(id) === null);
+  if (unknown.length === 0) return known;
+  const [noun, verb] = unknown.length === 1 ? ['ID', 'does'] : ['IDs', 'do'];
+  throw new AwsError('InvalidInstanceID.NotFound', `The instance ${noun} '${unknown.join(', ')}' ${verb} not exist`);
+}
+
+/** The instance that a call names; throws for a malformed and an unknown one. */
+export function findInstance(params: Params, context: Ec2Context): Instance {
+  const id = params.need('InstanceId');
+  const [instance] = findInstances([id], context);
+  if (instance === undefined) throw new Error(`no instance ${id}`);
+  return instance;
 }
 
 /** The tags as visible to calls: none at first. */

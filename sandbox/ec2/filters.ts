@@ -52,7 +52,8 @@ function findFilter<T>(
     if (name === 'tag-key') return (item) => [...tagsOf(item).keys()];
     if (name === 'tag-value') return (item) => [...tagsOf(item).values()];
   }
-  if (Object.hasOwn(table, name)) return table[name]!;
+  const own = Object.hasOwn(table, name) ? table[name] : undefined;
+  if (own !== undefined) return own;
   throw new AwsError('InvalidParameterValue', `The filter '${name}' is invalid`);
 }
 
@@ -88,8 +89,8 @@ export function paginate<T>(
   const after = readToken(params.text('NextToken'));
   const rest = items.filter((item) => orderOf(item) > after);
   const shown = rest.slice(0, maxResults ?? limits.max);
-  const nextToken = () => Buffer.from(`after:${orderOf(shown.at(-1)!)}`).toString('base64url');
-  return { items: shown, nextToken: rest.length > shown.length ? nextToken() : undefined };
+  const last = rest.length > shown.length ? shown.at(-1) : undefined;
+  return { items: shown, nextToken: last && Buffer.from(`after:${orderOf(last)}`).toString('base64url') };
 }
 
 function readToken(token = ''): number {

@@ -4,7 +4,7 @@ import { ACCOUNT_ID, newResourceId } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import type { Image } from './catalogue.ts';
-import { type Ec2Context, findInstances, refuseDryRun } from './context.ts';
+import { type Ec2Context, findInstance, refuseDryRun } from './context.ts';
 import { demandTags } from '../tag-policy.ts';
 import { readTagSpecifications } from './tag-actions.ts';
 import { NOT_COMPARED } from './token-ledger.ts';
@@ -12,7 +12,7 @@ import { NOT_COMPARED } from './token-ledger.ts';
 const NAME = /^[\w ()./'@-]{3,128}$/;
 
 export function createImage(params: Params, context: Ec2Context): XmlNode {
-  const instance = findInstances([params.need('InstanceId')], context)[0]!;
+  const instance = findInstance(params, context);
   const name = newName(params, context);
   if (instance.state !== 'running' && instance.state !== 'stopped')
     throw new AwsError('IncorrectState', `The instance '${instance.id}' is not in a state from which it can be imaged`);
@@ -67,28 +67,28 @@ function addImage(
     created: ['image', 'snapshot'].map((type) => [type, tagsByType.get(type)]),
   });
   refuseDryRun(params);
+  const snapshotId = newResourceId('snap');
   const image: Image = {
     ...about,
     id: newResourceId('ami'),
     ownerId: ACCOUNT_ID,
     ownerAlias: null,
     createdAt: new Date(clock.now()).toISOString(),
-    own: { snapshotId: newResourceId('snap'), availableAtMs: clock.now() + conditions.now.imagePendingMs },
+    own: { snapshotId, availableAtMs: clock.now() + conditions.now.imagePendingMs },
   };
   catalogue.images.push(image);
   tags.put(image.id, tagsByType.get('image') ?? new Map());
-  tags.put(image.own!.snapshotId, tagsByType.get('snapshot') ?? new Map());
+  tags.put(snapshotId, tagsByType.get('snapshot') ?? new Map());
   return image.id;
 }
 
 export function deregisterImage(params: Params, { catalogue, tags, snapshots }: Ec2Context): XmlNode {
   const id = params.need('ImageId');
-  const at = catalogue.images.findIndex((image) => image.id === id);
-  if (at < 0) throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
-  const image = catalogue.images[at]!;
+  const image = catalogue.images.find((one) => one.id === id);
+  if (image === undefined) throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
   if (!image.own) throw new AwsError('AuthFailure', `Not authorized for image:${id}`, 403);
   refuseDryRun(params);
-  catalogue.images.splice(at, 1);
+  catalogue.images.splice(catalogue.images.indexOf(image), 1);
   tags.forget(id);
   // The snapshot stays, and is billed, until it is deleted separately.
   snapshots.add(image.own.snapshotId);

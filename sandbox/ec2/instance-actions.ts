@@ -3,7 +3,15 @@ import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import { unknownAttribute } from './catalogue-actions.ts';
-import { chooseInstances, type Ec2Context, findInstances, findKnown, refuseDryRun, seenTags } from './context.ts';
+import {
+  chooseInstances,
+  type Ec2Context,
+  findInstance,
+  findInstances,
+  findKnown,
+  refuseDryRun,
+  seenTags,
+} from './context.ts';
 import { applyFilters, type FilterTable, paginate } from './filters.ts';
 import { type Instance, STATE_CODES, type StateChange } from './instance.ts';
 import {
@@ -137,10 +145,11 @@ export function terminateInstances(params: Params, context: Ec2Context): XmlNode
   const reply = changeState(params, context, (instance) =>
     ignored || zones.has(instance.zone) ? { instance, previous: instance.state } : context.fleet.terminate(instance),
   );
-  if (guarded.length === 0) return reply;
+  const [first] = guarded;
+  if (first === undefined) return reply;
   throw new AwsError(
     'OperationNotPermitted',
-    `The instance '${guarded[0]!.id}' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.`,
+    `The instance '${first.id}' may not be terminated. Modify its 'disableApiTermination' instance attribute and try again.`,
   );
 }
 
@@ -151,7 +160,7 @@ export const startInstances = (params: Params, context: Ec2Context): XmlNode =>
   changeState(params, context, (instance) => context.fleet.start(instance));
 
 export function describeInstanceAttribute(params: Params, context: Ec2Context): XmlNode {
-  const instance = findInstances([params.need('InstanceId')], context)[0]!;
+  const instance = findInstance(params, context);
   const attribute = params.need('Attribute');
   const values: Record<string, string | undefined> = {
     userData: instance.userData || undefined,
@@ -167,7 +176,7 @@ export function describeInstanceAttribute(params: Params, context: Ec2Context): 
 
 /** Supports only the protection against termination. */
 export function modifyInstanceAttribute(params: Params, context: Ec2Context): XmlNode {
-  const instance = findInstances([params.need('InstanceId')], context)[0]!;
+  const instance = findInstance(params, context);
   const value = params.group('DisableApiTermination').flag('Value') ?? params.flag('Value');
   if (value === undefined)
     throw new AwsError('InvalidParameterCombination', 'The sandbox modifies disableApiTermination only');
@@ -177,7 +186,7 @@ export function modifyInstanceAttribute(params: Params, context: Ec2Context): Xm
 }
 
 export function getConsoleOutput(params: Params, context: Ec2Context): XmlNode {
-  const instance = findInstances([params.need('InstanceId')], context)[0]!;
+  const instance = findInstance(params, context);
   return {
     instanceId: instance.id,
     timestamp: isoTime(instance.launchedAtMs),

@@ -54,10 +54,8 @@ function invalid(message: string): never {
 }
 
 function readCount(params: Params): { min: number; max: number } {
-  params.need('MinCount');
-  params.need('MaxCount');
-  const min = params.int('MinCount')!;
-  const max = params.int('MaxCount')!;
+  const min = params.needInt('MinCount');
+  const max = params.needInt('MaxCount');
   if (min < 1) invalid(`Value (${min}) for parameter minCount is invalid. It must be at least 1.`);
   if (max < min)
     invalid(`Value (${max}) for parameter maxCount is invalid. It must not be less than minCount (${min}).`);

@@ -71,7 +71,7 @@ export const httpHealthCheck: HealthCheck = ({ address, port, from, settings, si
 /** Whether a status matches a matcher such as `200-299,301`. */
 export function matchesStatus(matcher: string, status: number): boolean {
   return matcher.split(',').some((part) => {
-    const [low, high] = part.split('-').map(Number);
-    return status >= low! && status <= (high ?? low!);
+    const [low = NaN, high = low] = part.split('-').map(Number);
+    return status >= low && status <= high;
   });
 }

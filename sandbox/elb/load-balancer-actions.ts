@@ -135,8 +135,7 @@ export async function createListener(params: Params, context: ElbContext): Promi
   const protocol = params.text('Protocol') ?? 'HTTP';
   if (protocol !== 'HTTP')
     throw new AwsError('UnsupportedProtocol', `The sandbox has HTTP listeners only, not '${protocol}'`);
-  params.need('Port');
-  const port = params.int('Port')!;
+  const port = params.needInt('Port');
   if (port < 1 || port > 65_535) throw new AwsError('ValidationError', `Port ${port} must be between 1 and 65535`);
   const group = readForwardAction(params, context);
   const tags = readCreationTags(params, context, 'CreateListener');
@@ -154,7 +153,7 @@ export async function createListener(params: Params, context: ElbContext): Promi
       'TargetGroupAssociationLimit',
       `The target group '${group.about.arn}' is in use by another load balancer`,
     );
-  const id = balancer.about.arn.split(':loadbalancer/')[1]!;
+  const id = balancer.about.arn.replace(/^.*:loadbalancer\//, '');
   const arn = elbArn(catalogue.region, `listener/${id}/${newArnId()}`);
   const listener = await balancer.listen(arn, port, group).catch((error: NodeJS.ErrnoException) => {
     throw new AwsError(

@@ -94,5 +94,6 @@ export function pageOf<T>(
   const after = marker === undefined ? -1 : items.findIndex((item) => encode(item) === marker);
   if (marker !== undefined && after < 0) throw new AwsError('ValidationError', 'Invalid Marker');
   const rest = items.slice(after + 1);
-  return { items: rest.slice(0, size), nextMarker: rest.length > size ? encode(rest[size - 1]!) : undefined };
+  const last = rest.length > size ? rest[size - 1] : undefined;
+  return { items: rest.slice(0, size), nextMarker: last && encode(last) };
 }

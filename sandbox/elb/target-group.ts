@@ -125,11 +125,12 @@ export class TargetGroup {
     // Fail open, like AWS: if all targets are unhealthy, all of them are tried.
     const open = serving.some((target) => target.health === 'unhealthy') ? serving : [];
     const candidates = healthy.length > 0 ? healthy : open;
-    if (candidates.length === 0) return null;
     const turn = this.#turns.get(node) ?? 0;
+    const target = candidates[turn % candidates.length];
+    const instance = target && this.#options.findInstance(target.id);
+    if (target === undefined || !instance) return null;
     this.#turns.set(node, turn + 1);
-    const target = candidates[turn % candidates.length]!;
-    return { target, address: this.#options.findInstance(target.id)!.address };
+    return { target, address: instance.address };
   }
 
   healthOf(target: Target): TargetHealthView {

@@ -251,8 +251,11 @@ class MachineConsole {
   write(chunk: Buffer): void {
     this.#chunks.push(chunk);
     this.#keptBytes += chunk.length;
-    while (this.#chunks.length > 1 && this.#keptBytes - this.#chunks[0]!.length >= KEPT_BYTES) {
-      this.#keptBytes -= this.#chunks.shift()!.length;
+    let [oldest] = this.#chunks;
+    while (oldest !== undefined && this.#chunks.length > 1 && this.#keptBytes - oldest.length >= KEPT_BYTES) {
+      this.#keptBytes -= oldest.length;
+      this.#chunks.shift();
+      [oldest] = this.#chunks;
     }
     if (this.#fileBytes < MAX_FILE_BYTES) this.#file.write(chunk);
     this.#fileBytes += chunk.length;

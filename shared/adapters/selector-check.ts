@@ -194,11 +194,11 @@ class SelectorReader {
   }
 
   #readInner(name: string, data: PseudoSelector['data']): Compound[] {
-    return innerLists(name, data).map((tokens) => {
+    return innerLists(name, data).flatMap((tokens) => {
       const parts = splitComplex(tokens);
       if (parts.length > 1) this.#needTree(`:${name}() with more than one element`);
       const compounds = parts.map(({ compound }) => this.#readCompound(compound, false));
-      return compounds.at(-1)!;
+      return compounds.slice(-1);
     });
   }
 

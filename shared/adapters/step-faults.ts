@@ -51,15 +51,14 @@ export function findFaultOfStep(step: Step, location: StepLocation, checks: Step
 export function findFaultOfChain(steps: readonly Step[], inRows: boolean, checks: StepChecks): string | null {
   if (steps.length === 0) return 'the chain is empty; its first step must select something from the page';
   for (const [i, step] of steps.entries()) {
-    const fault = findFaultOfStep(step, { first: i === 0, inRows }, checks) ?? findDefaultFault(steps, i);
+    const fault = findFaultOfStep(step, { first: i === 0, inRows }, checks) ?? findDefaultFault(steps, step, i);
     if (fault !== null) return fault;
   }
   return null;
 }
 
 /** A default that no later step converts must have the column's type. */
-function findDefaultFault(steps: readonly Step[], at: number): string | null {
-  const step = steps[at]!;
+function findDefaultFault(steps: readonly Step[], step: Step, at: number): string | null {
   if (step.type !== 'default') return null;
   if (steps.slice(at + 1).some(changesType)) return null;
   const type = fieldType({ steps: steps.slice(0, at).filter(({ type }) => type !== 'all') });
@@ -100,7 +99,7 @@ export function findFaultsOfPage(page: PageMapping, checks: StepChecks): string[
   for (const pattern of page.urlPatterns) add('url_patterns', checks.findPatternFault(pattern));
   for (const { description, steps } of page.urlParsers)
     add(`url_parsers ${JSON.stringify(description)}`, findFaultOfChain(steps, false, checks));
-  if (page.rows) for (const fault of findFaultsOfRows(page, checks)) add('rows', fault);
+  if (page.rows) for (const fault of findFaultsOfRows(page.rows, page.fields, checks)) add('rows', fault);
   for (const field of page.fields) {
     for (const steps of chainsOf(field))
       add(`field ${field.name}`, findFaultOfChain(steps, page.rows !== null, checks) ?? findRecordFault(page, steps));
@@ -108,8 +107,11 @@ export function findFaultsOfPage(page: PageMapping, checks: StepChecks): string[
   return faults;
 }
 
-function findFaultsOfRows({ rows, fields }: PageMapping, checks: StepChecks): string[] {
-  const { each, empty, key } = rows!;
+function findFaultsOfRows(
+  { each, empty, key }: NonNullable<PageMapping['rows']>,
+  fields: PageMapping['fields'],
+  checks: StepChecks,
+): string[] {
   const outside = { first: true, inRows: false };
   const faults = [findFaultOfStep(each, outside, checks), empty && findFaultOfStep(empty, outside, checks)];
   if (!['css', 'xpath', 'jsonpath'].includes(each.type))

@@ -135,7 +135,7 @@ const WORDS = new Map<number, string>(
 );
 
 /** The exit code in a few words. */
-export const exitWords = (exitCode: ExitCode): string => WORDS.get(exitCode)!;
+export const exitWords = (exitCode: ExitCode): string => WORDS.get(exitCode) ?? `exit code ${exitCode}`;
 
 /** What to do about an exit code; `runId` null: no run is there yet. */
 export function hintOf(exitCode: ExitCode, runId: string | null): string {

@@ -16,8 +16,8 @@ export function parseDuration(text: string): number | null {
   const trimmed = text.trim();
   if (!/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(trimmed)) return null;
   let total = 0;
-  for (const [, amount, unit] of trimmed.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))
-    total += Number(amount) * (DURATION_UNITS[unit!] ?? 0);
+  for (const [, amount, unit = 'ms'] of trimmed.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g))
+    total += Number(amount) * (DURATION_UNITS[unit] ?? 0);
   return Number.isFinite(total) ? Math.round(total) : null;
 }
 

@@ -3,10 +3,11 @@
 /** The path of robots.txt itself, which is always allowed. */
 export const ROBOTS_PATH = '/robots.txt';
 
-/** A compiled pattern: the texts between its `*`. */
+/** A compiled pattern: the text before its first `*`, and those after each. */
 interface Matcher {
   allow: boolean;
-  texts: string[];
+  first: string;
+  rest: string[];
   toEnd: boolean;
   length: number;
 }
@@ -46,26 +47,22 @@ function compileRule({ allow, pattern }: RobotsRule): Matcher {
   const toEnd = pattern.endsWith('$');
   // A `$` elsewhere stands for itself.
   const body = normalise(toEnd ? pattern.slice(0, -1) : pattern).replaceAll('$', '%24');
-  return { allow, texts: body.split('*'), toEnd, length: body.length + Number(toEnd) };
+  const [first = body, ...rest] = body.split('*');
+  return { allow, first, rest, toEnd, length: body.length + Number(toEnd) };
 }
 
 /** Each text is matched at its first position after the previous one: if any match exists, this finds one. */
-function matches({ texts, toEnd }: Matcher, path: string, budget: { steps: number }): boolean {
-  if (budget.steps < 0) return false;
-  const first = texts[0]!;
-  if (!path.startsWith(first)) return false;
-  if (texts.length === 1) return !toEnd || path.length === first.length;
-  const last = toEnd ? texts.length - 1 : texts.length;
+function matches({ first, rest, toEnd }: Matcher, path: string, budget: { steps: number }): boolean {
+  if (budget.steps < 0 || !path.startsWith(first)) return false;
   let at = first.length;
-  for (let i = 1; i < last; i++) {
-    const found = path.indexOf(texts[i]!, at);
+  for (const [i, text] of rest.entries()) {
+    if (toEnd && i === rest.length - 1) return path.length - text.length >= at && path.endsWith(text);
+    const found = path.indexOf(text, at);
     budget.steps -= (found === -1 ? path.length : found) - at + 1;
     if (found === -1 || budget.steps < 0) return false;
-    at = found + texts[i]!.length;
+    at = found + text.length;
   }
-  if (!toEnd) return true;
-  const tail = texts[last]!;
-  return path.length - tail.length >= at && path.endsWith(tail);
+  return !toEnd || path.length === at;
 }
 
 const UNRESERVED = /[A-Za-z0-9._~-]/;

@@ -65,7 +65,7 @@ export function parseForeign<T>(schema: z.ZodType<T>, json: Uint8Array, maxValue
 export function parseCounted<T>(schema: z.ZodType<T>, json: Uint8Array): T {
   const parsed = schema.safeParse(toValue(json));
   if (parsed.success) return parsed.data;
-  const { path, message } = parsed.error.issues[0]!;
+  const { path = [], message = parsed.error.message } = parsed.error.issues[0] ?? {};
   throw new Error(plain(path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`));
 }
 

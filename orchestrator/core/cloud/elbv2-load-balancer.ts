@@ -79,11 +79,13 @@ export class Elbv2LoadBalancer implements LoadBalancer {
 
   async ensure(request: BalancerRequest): Promise<Balancer> {
     const group = (await this.#findGroup(request.name)) ?? (await this.#createGroup(request));
-    const targetGroupArn = group.TargetGroupArn!;
+    const targetGroupArn = group.TargetGroupArn;
+    if (targetGroupArn === undefined) throw this.#incomplete('DescribeTargetGroups', 'TargetGroupArn');
     await this.#noDeregistrationDelay(targetGroupArn);
     if (request.existing != null) return this.#joinExisting(request, request.existing, targetGroupArn);
     const balancer = (await this.#findBalancer(request.name)) ?? (await this.#createBalancer(request));
-    const loadBalancerArn = balancer.LoadBalancerArn!;
+    const loadBalancerArn = balancer.LoadBalancerArn;
+    if (loadBalancerArn === undefined) throw this.#incomplete('DescribeLoadBalancers', 'LoadBalancerArn');
     const listenerArn = await this.#ensureListener(loadBalancerArn, targetGroupArn, request);
     if (!balancer.DNSName) throw this.#incomplete('DescribeLoadBalancers', 'DNSName');
     const url = urlOf(balancer.DNSName, request.listenPort, request);
@@ -208,15 +210,16 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     const kept = new Kept();
     if (loadBalancerArn !== null) await kept.unless('load balancer', () => this.#deleteBalancer(loadBalancerArn));
     const { TargetGroupArn, LoadBalancerArns = [] } = group ?? {};
+    if (TargetGroupArn === undefined) return kept.check();
     for (const arn of LoadBalancerArns.filter((other) => other !== loadBalancerArn))
-      await kept.unless('listener', () => this.#removeListenersTo(TargetGroupArn!, arn));
-    if (TargetGroupArn === undefined) kept.check();
-    else await this.#removeGroup(TargetGroupArn, kept);
+      await kept.unless('listener', () => this.#removeListenersTo(TargetGroupArn, arn));
+    await this.#removeGroup(TargetGroupArn, kept);
   }
 
   async #removeListenersTo(targetGroupArn: string, loadBalancerArn: string): Promise<void> {
     for (const { DefaultActions, ListenerArn } of await this.#listeners(loadBalancerArn))
-      if (DefaultActions?.some((a) => forwardsTo(a, targetGroupArn))) await this.#removeListener(ListenerArn!);
+      if (ListenerArn !== undefined && DefaultActions?.some((a) => forwardsTo(a, targetGroupArn)))
+        await this.#removeListener(ListenerArn);
   }
 
   /** The load balancer with this ARN, or with this name. */
@@ -302,9 +305,11 @@ export class Elbv2LoadBalancer implements LoadBalancer {
 
   async #ensureListener(loadBalancerArn: string, targetGroupArn: string, request: BalancerRequest): Promise<string> {
     const there = (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);
-    if (there?.DefaultActions?.some((a) => forwardsTo(a, targetGroupArn))) return there.ListenerArn!;
-    // It forwards to a group that has been recreated since: a half-finished start of the same run.
-    if (there) await this.#removeListener(there.ListenerArn!);
+    if (there?.ListenerArn !== undefined) {
+      if (there.DefaultActions?.some((a) => forwardsTo(a, targetGroupArn))) return there.ListenerArn;
+      // It forwards to a group that has been recreated since: a half-finished start of the same run.
+      await this.#removeListener(there.ListenerArn);
+    }
     const made =
       (await this.#createListener(loadBalancerArn, targetGroupArn, request.listenPort, request)) ??
       (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);

@@ -18,12 +18,13 @@ export async function listOwned(elb: ElasticLoadBalancingV2, owner: string): Pro
   const balancers = await allOf(balancerPages, 'DescribeLoadBalancers', (page) => page.LoadBalancers);
   const groups = await allOf(groupPages, 'DescribeTargetGroups', (page) => page.TargetGroups);
   const all = [
-    ...balancers.map(({ LoadBalancerArn: arn, LoadBalancerName: name, CreatedTime }) => ({
-      arn,
-      name,
-      own: { loadBalancerArn: arn!, createdAtMs: CreatedTime?.getTime() ?? null },
-    })),
-    ...groups.map(({ TargetGroupArn: arn, TargetGroupName: name }) => ({ arn, name, own: { targetGroupArn: arn! } })),
+    ...balancers.flatMap(({ LoadBalancerArn: arn, LoadBalancerName: name, CreatedTime }) => {
+      if (arn === undefined) return [];
+      return [{ arn, name, own: { loadBalancerArn: arn, createdAtMs: CreatedTime?.getTime() ?? null } }];
+    }),
+    ...groups.flatMap(({ TargetGroupArn: arn, TargetGroupName: name }) =>
+      arn === undefined ? [] : [{ arn, name, own: { targetGroupArn: arn } }],
+    ),
   ];
   const tagsOf = await readTags(
     elb,

@@ -34,7 +34,7 @@ export async function listOwnImages(ec2: EC2): Promise<OwnImage[]> {
   // Checked again here: some endpoints ignore unknown filters.
   const own = (reply.Images ?? []).filter((image) => tagOf(image, IMAGE_TAG) === BROWSER_IMAGE);
   return newestFirst(own).map((image) => ({
-    id: image.ImageId!,
+    id: image.ImageId,
     name: image.Name ?? '',
     architecture: image.Architecture ?? 'unknown',
     state: image.State ?? 'available',
@@ -66,10 +66,10 @@ export async function findBrowserImage(ec2: EC2, architecture: ImageArchitecture
   return prepared?.id ?? findDebianImage(ec2, architecture);
 }
 
-export function newestFirst(images: readonly Image[]): Image[] {
+export function newestFirst(images: readonly Image[]): (Image & { ImageId: string })[] {
   return images
-    .filter((image) => image.ImageId !== undefined)
-    .sort((a, b) => compare(b.CreationDate ?? '', a.CreationDate ?? '') || compare(a.ImageId!, b.ImageId!));
+    .flatMap((image) => (image.ImageId === undefined ? [] : [{ ...image, ImageId: image.ImageId }]))
+    .sort((a, b) => compare(b.CreationDate ?? '', a.CreationDate ?? '') || compare(a.ImageId, b.ImageId));
 }
 
 const tagOf = (image: Image, key: string): string | null => image.Tags?.find((t) => t.Key === key)?.Value ?? null;

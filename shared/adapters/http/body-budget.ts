@@ -97,19 +97,20 @@ export class BodyBudget {
     reading.heldBytes += moreBytes;
     this.#heldBytes += moreBytes;
     while (this.#heldBytes > this.#totalBytes)
-      this.#oldestOfLargest().refuse(new BodyRefused(503, 'too many bodies at once; try again'));
+      this.#oldestOfLargest(reading).refuse(new BodyRefused(503, 'too many bodies at once; try again'));
   }
 
   /** The oldest non-empty body of the address whose bodies hold the most bytes. */
-  #oldestOfLargest(): Reading {
-    let largest: Reading[] = [];
+  #oldestOfLargest(newest: Reading): Reading {
+    let oldest = newest;
     let maxBytes = 0;
     for (const readings of this.#underWay.values()) {
       const holding = [...readings].filter((one) => one.heldBytes > 0);
       const bytes = holding.reduce((sum, one) => sum + one.heldBytes, 0);
-      if (bytes > maxBytes) [largest, maxBytes] = [holding, bytes];
+      const [first] = holding;
+      if (first !== undefined && bytes > maxBytes) [oldest, maxBytes] = [first, bytes];
     }
-    return largest[0]!;
+    return oldest;
   }
 
   #release(address: string, reading: Reading): void {

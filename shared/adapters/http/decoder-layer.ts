@@ -68,7 +68,7 @@ export class DecoderLayer implements ContentDecoder {
     if (this.#isDestroyed || this.#state === 'over' || bytes.length === 0) return true;
     if (this.#state === 'plain') return this.#events.onBytes(bytes);
     const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    if (this.#state === 'stream') return this.#write(chunk);
+    if (this.#stream !== null && this.#state === 'stream') return this.#write(this.#stream, chunk);
     this.#head = join([this.#head, chunk]);
     return this.#head.length < HEAD_BYTES || this.#open();
   }
@@ -76,7 +76,7 @@ export class DecoderLayer implements ContentDecoder {
   end(): void {
     if (this.#isDestroyed) return;
     this.#hasEnded = true;
-    if (this.#state === 'stream') this.#endStream();
+    if (this.#stream !== null && this.#state === 'stream') this.#endStream(this.#stream);
     // An empty body is not valid gzip, but servers send it with redirects and errors.
     else if (this.#head.length > 0) this.#open();
     else this.#events.onEnd();
@@ -106,9 +106,10 @@ export class DecoderLayer implements ContentDecoder {
       }
       this.#state = 'stream';
       this.#streams++;
-      this.#stream = this.#listen(opening.stream);
-      const hasRoom = this.#write(head.subarray(opening.skip));
-      if (this.#hasEnded) this.#endStream();
+      const stream = this.#listen(opening.stream);
+      this.#stream = stream;
+      const hasRoom = this.#write(stream, head.subarray(opening.skip));
+      if (this.#hasEnded) this.#endStream(stream);
       return hasRoom;
     } catch (error) {
       this.#fail(error as Error);
@@ -157,8 +158,7 @@ export class DecoderLayer implements ContentDecoder {
     return stream;
   }
 
-  #write(chunk: Buffer): boolean {
-    const stream = this.#stream!;
+  #write(stream: Decompressor, chunk: Buffer): boolean {
     if (this.#format.isRepeated) {
       const readBytes = stream.bytesWritten ?? 0;
       for (
@@ -174,10 +174,10 @@ export class DecoderLayer implements ContentDecoder {
     return !this.#isFull;
   }
 
-  #endStream(): void {
+  #endStream(stream: Decompressor): void {
     const completion = this.#format.completionOf?.(this.#tail) ?? null;
-    if (completion) this.#stream!.write(completion);
-    this.#stream!.end();
+    if (completion) stream.write(completion);
+    stream.end();
   }
 
   /** The stream has ended; the body may go on. */

@@ -36,12 +36,12 @@ export function createGuardedLookup(lookup: Lookup, guard: AddressGuard, family:
         return;
       }
       if (error) return callback(error, '');
-      const allowed = addresses.filter(({ address }) => guard.checkResolved(address) === null);
+      const refusals = addresses.map(({ address }) => guard.checkResolved(address));
+      const allowed = addresses.filter((_, i) => refusals[i] === null);
       const first = allowed[0];
       if (!first) {
-        const [refused] = addresses;
-        if (!refused) return callback(new Error('the name has no address'), '');
-        return callback(new AddressRefusedError(guard.checkResolved(refused.address)!), '');
+        const why = refusals[0] ?? null;
+        return callback(why === null ? new Error('the name has no address') : new AddressRefusedError(why), '');
       }
       if (options.all === true) return callback(null, allowed);
       return callback(null, first.address, first.family);

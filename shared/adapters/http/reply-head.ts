@@ -85,7 +85,7 @@ function repair(text: string): ReadHead {
 
   // Where browsers and others may disagree about the end of the body, no second reply is read from the connection.
   const framing = lines.filter((line) => /^[^:]*(?:content-length|transfer-encoding)/i.test(line));
-  const isSound = framing.length === 0 || (framing.length === 1 && isPlainFraming(framing[0]!, isOld));
+  const isSound = framing.length < 2 && framing.every((line) => isPlainFraming(line, isOld));
   const isReused = isSound && status !== 205;
   const kept = fields.filter(([name]) => !REPLACED.has(name) && (isReused || !HOP_BY_HOP.has(name)));
   const [location] = locations;
@@ -117,7 +117,7 @@ function unfold(segments: readonly string[]): string[] {
   const lines: string[] = [];
   let isOpen = false;
   for (const segment of segments) {
-    if (isOpen && /^[\t ]/.test(segment)) lines.push(`${lines.pop()!} ${trim(segment)}`);
+    if (isOpen && /^[\t ]/.test(segment)) lines.push(`${lines.splice(-1).join('')} ${trim(segment)}`);
     else {
       lines.push(segment);
       isOpen = /^[^\t :][^:]*:/.test(segment);

@@ -67,8 +67,8 @@ export function normaliseReplies(socket: Socket): void {
   };
 
   socket.destroy = (error?: NodeJS.ErrnoException) => {
-    const isKept = requests > 1 && isSilent && CLOSING.has(error?.code ?? '');
-    return destroy(isKept ? new KeptConnectionClosed(error!.message, { cause: error }) : error);
+    const isKept = error !== undefined && requests > 1 && isSilent && CLOSING.has(error.code ?? '');
+    return destroy(isKept ? new KeptConnectionClosed(error.message, { cause: error }) : error);
   };
 }
 

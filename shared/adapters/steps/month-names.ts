@@ -14,8 +14,8 @@ const known = new Map<string, Names | null>();
 export function* withMonthNumbers(text: string, locale: string): Generator<string> {
   const names = namesOf(locale);
   if (names === null) return;
-  for (const { 0: found, 1: name, index } of text.matchAll(names.pattern)) {
-    const number = names.numbers.get(normalize(name!));
+  for (const { 0: found, 1: name = found, index } of text.matchAll(names.pattern)) {
+    const number = names.numbers.get(normalize(name));
     const behind = text.slice(index + found.length);
     yield text.slice(0, index) + String(number) + behind;
     if (found !== name) yield `${text.slice(0, index)}${number}.${behind}`;

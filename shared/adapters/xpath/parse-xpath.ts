@@ -262,8 +262,8 @@ function lexXPath(expression: string): XPathToken[] {
       if (expression.slice(start).trim() === '') break;
       throw new XPathFault(`no XPath token begins with ${JSON.stringify(expression.slice(start).trim().slice(0, 10))}`);
     }
-    const [whole, number, string, name, mark] = match;
-    const text = (number ?? string ?? name ?? mark)!;
+    const [whole, number, string, name, mark = ''] = match;
+    const text = number ?? string ?? name ?? mark;
     const at = start + whole.length - text.length;
     const rest = expression.slice(pattern.lastIndex);
     let kind: TokenKind = 'number';
