@@ -147,7 +147,8 @@ export async function* listFailed(work: WorkReader, reasons?: readonly FailureRe
   for (let after = 0; ;) {
     const page = await work.failedProducts(after, PAGE, reasons);
     yield* page;
-    if (page.length < PAGE) return;
-    after = page.at(-1)!.n;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return;
+    after = last.n;
   }
 }

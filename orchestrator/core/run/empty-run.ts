@@ -4,6 +4,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { buildReport } from '../act/results/finish.ts';
 import { createResultTable } from '../db/result-table.ts';
 import { ProcessState } from '../model/process-state.ts';
+import { getRun } from '../lookup/find-run.ts';
 import { newRunKeys } from '../new-run.ts';
 import { settingsOf } from '../prepare/settings-of.ts';
 import { publishReport } from './carry-out.ts';
@@ -26,7 +27,7 @@ export async function completeEmptyRun(context: StartContext, accepted: Accepted
   const rows = stores.bind({ runId, fence: lock.fence, clock: systemClock });
   await rows.run.move('planned', 'completed', { exitCode: EXIT.complete, reason: 'no products' });
   const report = await buildReport({ ...rows, clock: systemClock, processState: new ProcessState() });
-  const ended = (await rows.run.get())!;
+  const ended = await getRun(stores.runs, runId);
   for (const fault of await emit(features, (events) => events.ended?.(context, ended, report))) {
     output.line(`! ${fault}`);
     report.notes.push(fault);
@@ -34,6 +35,6 @@ export async function completeEmptyRun(context: StartContext, accepted: Accepted
   await rows.run.setReport(report);
   const why = plan.recrawl ? 'No product is due' : config.discovery ? 'No URL waits' : 'The query yields no products';
   output.line(`${why}: nothing to crawl, nothing was launched.`);
-  publishReport(report, (await stores.runs.get(runId))!, config, output);
+  publishReport(report, await getRun(stores.runs, runId), config, output);
   return EXIT.complete;
 }

@@ -32,7 +32,7 @@ import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud-access/run-bucket.ts';
 import { lockNamesOfConfig, lockNamesOfRun, takeLock } from '../lookup/run-lock.ts';
 import { resumeRun } from './resume.ts';
-import { openWaiting } from '../lookup/find-run.ts';
+import { getRun, openWaiting } from '../lookup/find-run.ts';
 
 export interface LoadOptions extends ConfigSource {
   runId: string;
@@ -131,7 +131,7 @@ async function rebuild(
     await stores.runs.create(rebuilt, await readProductIds(objects, description), lock.fence, systemClock.now());
   }
   const core = { ...createOfflineCore(context, runId), objects };
-  const run = (await core.run.get())!;
+  const run = await getRun(stores.runs, runId);
   await noteUnproven(core, listed, epochs);
   const loaded = await loadEpochs(core, epochs);
   output.line(`Loaded ${loaded.parts} parts: ${loaded.stored} products stored.`);
@@ -139,7 +139,7 @@ async function rebuild(
   await publishRun(core);
   const report = await buildReport(core);
   await core.run.setReport(report);
-  const record = (await core.run.get())!;
+  const record = await getRun(stores.runs, runId);
   publishReport(report, record, config, output);
   return record.exitCode ?? EXIT.internal;
 }

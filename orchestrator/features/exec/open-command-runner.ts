@@ -29,9 +29,9 @@ export function acrossRegions(runners: readonly CommandRunner[]): CommandRunner 
       const answers = await Promise.allSettled(runners.map((runner) => runner.run(request, signal)));
       const results = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
       if (results.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
-      return request.instanceIds.map((_, i) => {
-        const all = results.map((result) => result[i]!);
-        return all.find(({ status }) => status !== 'unreachable') ?? all[0]!;
+      return request.instanceIds.flatMap((_, i) => {
+        const all = results.flatMap((result) => result[i] ?? []);
+        return all.find(({ status }) => status !== 'unreachable') ?? all.slice(0, 1);
       });
     },
     [Symbol.dispose]() {

@@ -69,7 +69,7 @@ export class SsmCommandRunner implements CommandRunner {
         const Filters = [{ Key: 'InstanceIds', Values: instanceIds.slice(at, at + AT_ONCE) }];
         const pages = ssm.paginateDescribeInstanceInformation({ Filters });
         const listed = await allOf(pages, 'DescribeInstanceInformation', (page) => page.InstanceInformationList);
-        for (const { InstanceId } of listed) found.add(InstanceId!);
+        for (const { InstanceId } of listed) if (InstanceId !== undefined) found.add(InstanceId);
       }
       return found;
     } catch (error) {
@@ -90,7 +90,7 @@ export class SsmCommandRunner implements CommandRunner {
       commandId = await this.#send(instanceIds, request);
     } catch (error) {
       if (classifyAwsError(error).code !== 'InvalidInstanceId') throw this.#explained(error, 'SendCommand');
-      if (instanceIds.length === 1) return [resultWithout(instanceIds[0]!, 'unreachable')];
+      if (instanceIds.length === 1) return instanceIds.map((id) => resultWithout(id, 'unreachable'));
       return (await Promise.all(instanceIds.map((id) => this.#runBatch([id], request, signal)))).flat();
     }
     const limitMs = DELIVERY_S * 1_000 + request.timeoutMs + SLACK_MS;
@@ -114,7 +114,8 @@ export class SsmCommandRunner implements CommandRunner {
       TimeoutSeconds: DELIVERY_S,
       Parameters: { commands: command.split('\n'), executionTimeout: [String(Math.ceil(timeoutMs / 1_000))] },
     });
-    return Command!.CommandId!;
+    if (Command?.CommandId === undefined) throw new AppError('aws-failed', 'SendCommand answered without CommandId');
+    return Command.CommandId;
   }
 
   /** The invocations that have ended, once all have, the time is up, or the signal aborts. */

@@ -106,7 +106,11 @@ export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Prom
 /** The instances with another bundle that crawl, or will. */
 async function others({ row, fleet, sha256 }: UpdateParts) {
   const events = await row.events(EVENTS, INSTANCE_BUNDLE);
-  const bundles = new Map(events.toReversed().map((e) => [epochKey({ slot: e.slot!, epoch: e.epoch! }), e.detail]));
+  const bundles = new Map(
+    events.toReversed().flatMap(({ slot, epoch, detail }) => {
+      return slot === null || epoch === null ? [] : [[epochKey({ slot, epoch }), detail] as const];
+    }),
+  );
   const all = (await fleet.instances()).filter((i) => (bundles.get(epochKey(i)) ?? bundlesOf([i])[0]) !== sha256);
   return { crawling: all.filter((i) => CRAWLS.has(i.phase)), booting: all.filter((i) => BOOTS.has(i.phase)) };
 }

@@ -192,10 +192,10 @@ interface Listing {
 async function listImages(places: readonly ImageRegion[], output: Output): Promise<Listing> {
   const listing: Listing = { answered: [], errors: [] };
   const answers = await Promise.allSettled(places.map(({ images }) => images.ownImages()));
-  for (const [i, answer] of answers.entries()) {
-    const place = places[i]!;
-    if (answer.status === 'fulfilled') listing.answered.push({ ...place, own: answer.value });
-    else listing.errors.push(errorIn(place.region, answer.reason));
+  for (const [i, place] of places.entries()) {
+    const answer = answers[i];
+    if (answer?.status === 'fulfilled') listing.answered.push({ ...place, own: answer.value });
+    else listing.errors.push(errorIn(place.region, answer?.reason));
   }
   for (const error of listing.errors) warn(error, output);
   return listing;

@@ -38,7 +38,7 @@ export function keptImages(newestFirst: readonly OwnImage[], { owner, ids }: Nee
   const real = new Map(newestFirst.map((image) => [image.id, image]));
   return old.flatMap(({ id }) => {
     if (ids.has(id)) return { id, why: 'the configuration or a run that has not ended names it' };
-    const whose = real.get(id)!.owner;
+    const whose = real.get(id)?.owner ?? null;
     if (whose === owner) return [];
     return { id, why: whose === null ? 'it has no tag crawlfleet:owner' : `it belongs to the owner ${whose}` };
   });

@@ -161,13 +161,12 @@ function proposeField(name: FieldName, places: readonly Place[], pages: readonly
   const currencies = [...first.currencies];
   // Another place counts only for pages on which those before it have nothing.
   for (const other of others) {
-    const adds = values.map(
-      (value, i) => !hasValue(value) && hasValue(other.values[i]!) && !isUnclear(other.values[i]!),
+    const adds = [...other.values.entries()].filter(
+      ([i, value]) => !hasValue(values[i] ?? null) && hasValue(value) && !isUnclear(value),
     );
-    if (!adds.includes(true)) continue;
+    if (adds.length === 0) continue;
     sources.push(other.source);
-    for (const [i, isNew] of adds.entries())
-      if (isNew) [values[i], currencies[i]] = [other.values[i]!, other.currencies[i]!];
+    for (const [i, value] of adds) [values[i], currencies[i]] = [value, other.currencies[i] ?? null];
   }
   if (!values.some((value) => hasValue(value) && !isUnclear(value))) return null;
   const required = (name === 'title' || name === 'sku') && doubt === null && values.every(hasValue);
@@ -201,15 +200,20 @@ const DISTINCT: ReadonlySet<string> = new Set(['title', 'sku', 'image']);
 
 function doubtOf(name: FieldName, values: readonly FieldValue[], pages: readonly ProbedPage[]): string | null {
   if (name === 'price' && values.includes(0)) return NO_PRICE;
-  if (name === 'title' && values.some((value, i) => typeof value === 'string' && sharesNoWord(value, pages[i]!.titles)))
-    return 'no word of it is in the <title> of the page';
+  const isOfNoPage = ({ titles }: ProbedPage, i: number): boolean => {
+    const value = values[i];
+    return typeof value === 'string' && sharesNoWord(value, titles);
+  };
+  if (name === 'title' && pages.some(isOfNoPage)) return 'no word of it is in the <title> of the page';
   return DISTINCT.has(name) ? sameOnAll(values) : null;
 }
 
 /** Two places for machines with two prices on one page. */
 function disagreement(values: readonly FieldValue[], others: readonly Tried[]): string | null {
-  const differs = (value: FieldValue, i: number): boolean =>
-    hasValue(value) && hasValue(values[i]!) && value !== values[i];
+  const differs = (value: FieldValue, i: number): boolean => {
+    const own = values[i] ?? null;
+    return hasValue(value) && hasValue(own) && value !== own;
+  };
   const other = others.find((one) => !isShown(one.source) && one.values.some(differs));
   return other === undefined
     ? null

@@ -109,8 +109,11 @@ export async function ping(url: string, state: 'start' | 'end' | 'fail', deliver
  * rejects.
  */
 export async function notify(targets: readonly Target[], notice: Notice, delivery: Delivery): Promise<string[]> {
-  const faults = await Promise.all(targets.map((target) => deliver(target, notice, delivery)));
-  return faults.flatMap((fault, i) => (fault === null ? [] : [untaken(targets[i]!, fault)]));
+  const faults = targets.map(async (target) => {
+    const fault = await deliver(target, notice, delivery);
+    return fault === null ? [] : [untaken(target, fault)];
+  });
+  return (await Promise.all(faults)).flat();
 }
 
 /**

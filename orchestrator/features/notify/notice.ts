@@ -201,5 +201,6 @@ export const shellLine = ({ folder, command }: Pick<Notice, 'folder' | 'command'
 
 function isoTimes({ dueAtMs, startedAtMs, endedAtMs }: Times): Pick<Notice, 'due' | 'startedAt' | 'endedAt'> {
   const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());
-  return { due: dueAtMs === null ? [] : [iso(dueAtMs)!], startedAt: iso(startedAtMs), endedAt: iso(endedAtMs) };
+  const due = iso(dueAtMs);
+  return { due: due === null ? [] : [due], startedAt: iso(startedAtMs), endedAt: iso(endedAtMs) };
 }

@@ -65,16 +65,18 @@ function conditionsOf(world: World): Map<AlarmKind, string> {
   const { run, nowMs, fleet, forecast, site, stall } = world;
   const found = new Map<AlarmKind, string>();
   if (run.phase !== 'launching' && run.phase !== 'crawling') return found;
-  const banned = [...fleet.latest.values()].filter((r) => !isGivenUp(r) && openIncident(r)?.verdict === 'banned');
+  const open = [...fleet.latest.values()].flatMap((r) => (isGivenUp(r) ? [] : (openIncident(r) ?? [])));
+  const banned = open.filter(({ verdict }) => verdict === 'banned');
   if (banned.length > 0) {
-    const rules = [...new Set(banned.map((r) => r.incident!.rule))].join(', ');
+    const rules = [...new Set(banned.map(({ rule }) => rule))].join(', ');
     found.set('banned', `the site bans ${banned.length} of ${fleet.latest.size} addresses (${rules})`);
   }
   if (isDown(site)) found.set('site-down', `the site is down: ${site.detail}`);
-  if (isStalled(world)) {
+  if (stall !== null && isStalled(world)) {
     const reasons = liveReasons(run, fleet.all);
-    const why = reasons.length === 0 ? '' : ` (${plain(namesOf(reasons))}; ${plain(adviceOf(reasons[0]!), 600)})`;
-    found.set('no-progress', `no progress for ${formatDuration(stall!.ms)}${why}`);
+    const [first] = reasons;
+    const why = first === undefined ? '' : ` (${plain(namesOf(reasons))}; ${plain(adviceOf(first), 600)})`;
+    found.set('no-progress', `no progress for ${formatDuration(stall.ms)}${why}`);
   }
   const passed = (nowMs - run.startedAtMs) / (run.deadlineAtMs - run.startedAtMs);
   const end = forecast?.end.p50Ms ?? null;

@@ -64,11 +64,12 @@ const OLD_NAMES = Object.keys(sectionShape(oldKeys.shape.schedule));
 const takeOldKeys: OldKeys<NotifyTarget[]>['take'] = (tree) => {
   const entries = isRecord(tree.schedule) ? Object.entries(tree.schedule) : [];
   const old = entries.filter(([key]) => OLD_NAMES.includes(key));
-  if (old.length === 0) return null;
+  const [first] = old;
+  if (first === undefined) return null;
   tree.schedule = Object.fromEntries(entries.filter(([key]) => !OLD_NAMES.includes(key)));
   const { data, error } = oldKeys.safeParse({ schedule: Object.fromEntries(old) }, { error: plainIssue });
   return {
-    path: ['schedule', old[0]![0]],
+    path: ['schedule', first[0]],
     note: 'is read as one more target of notify, but not from version 0.2 on: write notify: [{ webhook: … }] instead',
     issues: error?.issues ?? [],
     addTo: (targets) => (data === undefined ? targets : [...targets, ...targetsOf(data.schedule)]),

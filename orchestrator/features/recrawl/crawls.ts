@@ -83,8 +83,9 @@ export async function readCrawls(db: Database, resultTable: string): Promise<Map
       return rowsOf<CrawlRow>(page.options({ timeout: LONG_STATEMENT_MS }));
     });
     for (const row of rows) crawls.set(row.product_id, CRAWL.read(row));
-    if (rows.length < PAGE) return crawls;
-    after = rows.at(-1)!.product_id;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return crawls;
+    after = last.product_id;
   }
 }
 

@@ -64,7 +64,8 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       async end(runId) {
         const run = await runs.get(runId);
         if (run === null) return undefined;
-        return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!, run);
+        const report = reportOf(run);
+        return isUnfinished(run) || report === null ? 'unfinished' : resultOf(report, run);
       },
     },
     processes,

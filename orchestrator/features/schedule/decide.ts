@@ -197,13 +197,16 @@ function resumeLeft(view: View): Action[] | null {
 function settle(view: View): Action[] {
   const { rows, nowMs, timetable } = view;
   const come = rows.filter((row) => row.state === 'next' && row.dueAtMs <= nowMs).map((row) => row.dueAtMs);
-  if (come.length === 0) return [];
+  const [first] = come;
+  if (first === undefined) return [];
   const rowAt = new Map(rows.map((row) => [row.dueAtMs, row]));
-  const times = [...new Set([...come, ...timetable.between(come[0]!, nowMs, MAX_MISSED)])]
+  const times = [...new Set([...come, ...timetable.between(first, nowMs, MAX_MISSED)])]
     .filter((ms) => (rowAt.get(ms)?.state ?? 'next') === 'next')
     .sort((a, b) => a - b);
   // Of several the newest alone: two crawls in a row for one night's delay would ask the site twice.
-  const due = isYoung(times.at(-1)!, view) ? times.pop()! : null;
+  const newest = times.at(-1);
+  const due = newest !== undefined && isYoung(newest, view) ? newest : null;
+  if (due !== null) times.pop();
   const why = view.wasAway ? AWAY : MISSED;
   const alarm = `! missed ${times.length} due times, the last one ${show(times.at(-1) ?? 0, view)}: ${why}`;
   const missed = times.map((ms, i) =>

@@ -58,15 +58,16 @@ export class LiveRun {
     const given = { story: null as Story | null, samples: 0, run: 0, trouble: this.#trouble };
     return {
       next: () => {
-        if (given.story !== this.#story) return { event: 'story', data: (given.story = this.#story)! };
+        if (this.#story !== null && given.story !== this.#story)
+          return { event: 'story', data: (given.story = this.#story) };
         if (given.samples < this.#samples.length) {
           const data = this.#samples.slice(given.samples);
           given.samples = this.#samples.length;
           return { event: 'samples', data };
         }
-        if (given.run < this.#runVersion) {
+        if (this.#run !== null && given.run < this.#runVersion) {
           given.run = this.#runVersion;
-          return { event: 'run', data: this.#run! };
+          return { event: 'run', data: this.#run };
         }
         if (given.trouble === this.#trouble) return null;
         given.trouble = this.#trouble;

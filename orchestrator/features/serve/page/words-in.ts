@@ -12,7 +12,7 @@ export function wordsIn(text: string, glossary: Readonly<Record<string, string>>
   const found = new Set<string>();
   let end = 0;
   for (const match of text.matchAll(pattern(glossary))) {
-    const word = match[1]!.toLowerCase();
+    const word = (match[1] ?? match[0]).toLowerCase();
     if (found.has(word)) continue;
     found.add(word);
     if (match.index > end) parts.push({ text: text.slice(end, match.index), word: null });
