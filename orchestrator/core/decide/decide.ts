@@ -94,9 +94,7 @@ const balancerEnd = ({ stallCauses }: World): HaltReason =>
 function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecord>): Action[] {
   const { all } = world.fleet;
   if (all.length === latest.size) return [];
-  return all
-    .filter((r) => latest.get(r.slot)?.epoch !== r.epoch)
-    .flatMap((r) => decideSlot(world, r.slot, r, true));
+  return all.filter((r) => latest.get(r.slot)?.epoch !== r.epoch).flatMap((r) => decideSlot(world, r.slot, r, true));
 }
 
 /** A region has a balancer as soon as the plan has instances for it, or one is claimed there. */
