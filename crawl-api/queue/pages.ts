@@ -138,7 +138,7 @@ export class Pages {
     return isSameSite(site, to) && ((settings.robots === 'ignore' && !isOneOfMany) || sharesRobots(site, to));
   }
 
-  /** Fetches a page without redirects; a second time with the browser if that may find what is missing. */
+  /** Fetches a page, but follows no redirect; a second time with the browser if that may find what is missing. */
   async #fetchOnce(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { render } = this.#parts;
     const first = await this.#send(request, work);

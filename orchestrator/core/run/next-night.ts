@@ -12,7 +12,7 @@ import type { Config } from '../config/load-config.ts';
 import { probeTable } from '../prepare/settings-of.ts';
 import { stateDirOf } from '../config/state-dir.ts';
 
-/** The time for it after a run; what is left then is removed after the next one. */
+/** The longest time that old runs are pruned after a run; what is left then is removed after the next one. */
 const QUIET_MS = 120_000;
 
 /**

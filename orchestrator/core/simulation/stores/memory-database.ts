@@ -92,7 +92,7 @@ export interface MemoryRun {
   granted: Map<string, Set<MemoryChunk>>;
   /** Indexes of the chunks that each instance was granted at any time, by `<slot>.<epoch>`. */
   grants: Map<string, Set<number>>;
-  /** The counts of chunks and products; null when they have to be counted again. */
+  /** The counts of chunks; null when they have to be counted again. */
   counts: WorkCounts | null;
   /** The totals, kept up by the store of results. */
   totals: LoadTotals;
