@@ -27,7 +27,7 @@ function onError(name: keyof typeof STREAMS, error: NodeJS.ErrnoException): void
   for (const listener of listeners) listener(text);
 }
 
-/** Makes a failure to write output no internal error from here on. Call once, before anything is printed. */
+/** Keeps a failure to write output from being an internal error. Call once, before anything is printed. */
 export function outliveOutput(): void {
   for (const name of ['stdout', 'stderr'] as const) STREAMS[name].on('error', (error) => onError(name, error));
 }

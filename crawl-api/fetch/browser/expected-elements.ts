@@ -11,7 +11,7 @@ export interface Expected {
   required: boolean;
   /** The names of all fields. */
   fields: readonly string[];
-  /** What the pages seen so far do. */
+  /** The habits of the pages seen so far. */
   habits: PageHabits;
 }
 

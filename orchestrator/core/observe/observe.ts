@@ -28,8 +28,8 @@ const SOONEST_MS = 250;
 /** A round this share of `lostMs` after the one before is a standstill. */
 const STANDSTILL_SHARE = 1 / 3;
 /**
- * The most late rounds in a row that are a standstill: more are the pace of this machine, its database or AWS: the
- * limits must still end the run.
+ * The most late rounds in a row that are a standstill. More are the pace of this machine, its database or AWS, where
+ * the limits must still end the run.
  */
 const MOST_IN_A_ROW = 3;
 
