@@ -16,7 +16,7 @@ export interface Feature extends DataFeature, PageFeature {
   runEvents?: RunEvents;
 }
 
-/** What the page has of other features, and other commands of the page. */
+/** What one feature offers to others, which ask for it here: the page of a run, due times, and their daemon. */
 interface PageFeature {
   /** The page of a run that is over as one file, which asks no server for anything. */
   reportPage?(run: RunRecord, stores: StoreReaders): Promise<string>;

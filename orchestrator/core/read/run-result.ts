@@ -1,4 +1,4 @@
-/** What a run has come to, for those who are told of it: the last line, notices, and the record of a schedule. */
+/** The result of a run, as the last line, notices and the record of a schedule give it. */
 import { EXIT, type ExitCode, exitWords, hintOf } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import { advicesOf, namesOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';

@@ -76,7 +76,7 @@ export function forecastRun(world: Observed, nothingToGive: ReadonlySet<string>)
 }
 
 const NOTHING: ReadonlyMap<number, number> = new Map();
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_EPOCHS: ReadonlySet<string> = new Set();
 /** Maximum chunk moves per observation; the next one finds the rest. */
 const MAX_MOVES = 500;
 
@@ -86,7 +86,7 @@ const MAX_MOVES = 500;
  */
 export function balanceOf(
   world: Observed,
-  nothingToGive: ReadonlySet<string> = NOBODY,
+  nothingToGive: ReadonlySet<string> = NO_EPOCHS,
   { workers, unassigned, chunkSize }: Workers = workersOf(world),
 ): Balance {
   const takers = workers.filter((p) => p.canTake);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Mapping } from '../../../../shared/domain/mapping.ts';
 import { checkResultTable, createResultTable } from '../../../../orchestrator/core/db/result-table.ts';
-import { readTable } from '../../../../orchestrator/core/db/table-info.ts';
+import { readStandingTable, readTable, standingColumn } from '../../../../orchestrator/core/db/table-info.ts';
 import { FIELDS, MAPPING, ROWS_MAPPING, field, mappingOf, onBothEngines } from './harness.ts';
 import { expectFault } from '../../../support/expect-fault.ts';
 import { features } from '../../../support/features.ts';
@@ -33,6 +33,20 @@ onBothEngines('The result table', (bench, engine) => {
       'crawled_at',
     ]);
     expect(await check('made', ['a', 'A', 'a '])).toEqual({ exists: true });
+  });
+
+  it('is named when it, or a column, is gone since the run began', async () => {
+    const { db } = bench();
+    await createResultTable(db, { table: 'standing' }, MAPPING, features);
+    const info = await readStandingTable(db.knex, db, 'standing');
+    expect(standingColumn(info, 'PRICE').name).toBe('price');
+    expect(() => standingColumn(info, 'brand')).toThrow('column brand of the result table is gone since the run began');
+    await db.knex.raw('drop table standing');
+    await expectFault(
+      readStandingTable(db.knex, db, 'standing'),
+      'results-schema',
+      'results.table standing is gone since the run began',
+    );
   });
 
   it('may have further columns that can be left out, and names in another case', async () => {
