@@ -293,7 +293,7 @@ export class Callbacks {
     });
   }
 
-  /** A page that was stored, the same one each time. */
+  /** A page that some instance has stored, the same one each time: the canary of those that have stored nothing. */
   async #anyPage(): Promise<string | null> {
     this.#canaryPage ??= await this.#core.work.anyStored();
     return this.#canaryPage;

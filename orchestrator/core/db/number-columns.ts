@@ -91,7 +91,7 @@ interface StagedValue {
   bindings: string[];
 }
 
-/** In the order of the columns. */
+/** The staged values of the fields, in the order of the columns. */
 export function fieldValues(shape: Shape, { marks }: Decisions): StagedValue[] {
   return shape.columns.map((column, place) => {
     const { name } = column;

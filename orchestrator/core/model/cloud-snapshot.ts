@@ -25,7 +25,7 @@ export class CloudSnapshot {
   }
 }
 
-/** Of several with the same key the first one counts. */
+/** The instances by key; of several with the same key the first one counts. */
 function firstOf(
   instances: readonly CloudInstance[],
   keyOf: (i: CloudInstance) => string,

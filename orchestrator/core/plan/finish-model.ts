@@ -171,10 +171,10 @@ export class FinishModel {
   }
 }
 
-/** One minus this is 1. */
+/** A chance too small to count: one minus it is 1 to a computer. */
 const NEGLIGIBLE = Number.EPSILON / 16;
 
-/** Never 0 or 1, where the quantiles are infinite. */
+/** A random number between 0 and 1, never either of them, where the quantiles are infinite. */
 const uniform = (random: Random): number => Math.min(1 - 1e-9, Math.max(1e-9, random.next()));
 
 const normal = (random: Random): number => normalQuantile(uniform(random));

@@ -73,7 +73,7 @@ export function instancePerMonth(
 }
 
 export interface BilledInstance {
-  /** Omitted: the region of the input. */
+  /** The region of the instance; omitted: that of the input. */
   region?: string;
   instanceType: string;
   launchedAtMs: number;
@@ -83,7 +83,7 @@ export interface BilledInstance {
 
 /** What a bill is made out by, besides the instances. */
 export interface BillInput extends BillingTerms {
-  /** Of the bucket; and of instances that name none. */
+  /** The region of the bucket, and of instances that name none. */
   region: string;
   /** The prices of the plan. */
   prices?: Prices | null;
@@ -117,7 +117,7 @@ export class Bill {
   readonly #partMs: number;
   readonly #tallies: Map<string, Tally>;
 
-  /** Of no instance; `regions` are billed for their load balancers. */
+  /** The bill of no instance; `regions` are billed for their load balancers. */
   constructor(input: BillInput, regions: Iterable<string> = []) {
     this.#input = input;
     this.#partMs = limitsFor(input.finishedAtMs - input.startedAtMs).partMs;

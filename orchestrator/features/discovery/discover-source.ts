@@ -103,7 +103,7 @@ async function* beginnings(config: DiscoveryConfig, output: Output, signal: Abor
   if (sitemaps !== null) yield* readSitemaps(config, { sitemaps, signal, say: (text) => output.line(text) });
 }
 
-/** By the key of each URL. */
+/** The scores that the query gives, by the key of each URL. */
 async function readScores(
   { values: { database }, discovery: { origin } }: DiscoveryConfig,
   query: string,

@@ -60,7 +60,7 @@ export interface FrontierRow {
   modified_at: SqlNumber | null;
 }
 
-/** By a run, under a number. */
+/** A URL that a run has taken, under a number. */
 type TakenRow = FrontierRow & { n: number };
 
 const COLUMNS: ColumnList = [

@@ -103,7 +103,7 @@ export function billWith(world: World, ...launches: readonly Wanted[]): number {
 /** The bills of fleets, each with the run that it was made out for: all slots of a round ask for it. */
 const bills = new WeakMap<FleetSnapshot, { run: RunRecord; bill: Bill }>();
 
-/** Of everything launched so far. */
+/** The bill of everything launched so far. */
 function billNow({ run, fleet }: World): Bill {
   let known = bills.get(fleet);
   if (known?.run !== run) bills.set(fleet, (known = { run, bill: billOf(run, fleet.launches.bills) }));
