@@ -88,7 +88,9 @@ describe('ending', () => {
 
   it('happens at the time that the control route sets', async () => {
     const { sandbox } = await start({ dataDir: await dataFolder() });
-    await sandbox.control('POST', 'ends-at', { at: new Date(Date.now() + 300).toISOString() });
+    const at = new Date(Date.now() + 300).toISOString();
+    // On a busy machine the time comes before the reply is read: the end is what counts.
+    await sandbox.control('POST', 'ends-at', { at }).catch(() => undefined);
     await gone(sandbox.pid);
   });
 
