@@ -5,6 +5,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
+import { packSettingsOf } from '../act/launches/crawl-settings.ts';
 import type { Quota } from '../cloud/quota-api.ts';
 import type { ListFaults } from '../decide/end/product-list.ts';
 import { intervalUnder } from '../model/robots-pace.ts';
@@ -22,7 +23,7 @@ import { MAX_IN_REGION } from '../config/schema.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
 import { capWarnings, plannedPaces } from './asked-paces.ts';
-import { deadlineOf } from './settings-of.ts';
+import { deadlineOf, settingsOf } from './settings-of.ts';
 import { clockWarnings, findingsOf } from './site-robots.ts';
 import { hasLink, type Target, WHO_TO_SAY } from '../config/target.ts';
 
@@ -140,10 +141,17 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
 }
 
 /**
- * The plan of the products that fit, where the list can be cut; else of all of them.
+ * The plan of the products that fit, where the list can be cut; else of all of them. Throws `config-invalid` for
+ * settings that no instance would take: a plan promises nothing that a run refuses.
  * @param count number of products to plan for, whatever the list says
  */
 export function planWhatFits(facts: PlanFacts, count?: number): Planned {
+  const planned = fitted(facts, count);
+  packSettingsOf(settingsOf(facts.config, facts.target, planned.plan), planned.products.deny);
+  return planned;
+}
+
+function fitted(facts: PlanFacts, count?: number): Planned {
   const { products } = facts;
   if (count !== undefined) return { plan: makePlan(facts, { products: count }), products };
   if (products.fit === undefined) return { plan: makePlan(facts), products };
@@ -248,10 +256,4 @@ export function refusalOfList(list: ListFaults | undefined): AppError | null {
   if (list === undefined || list.faults.length === 0) return null;
   const hint = `Check products.query. If the list is right, this lets it pass: ${list.remedies.join(' and ')}`;
   return new AppError('too-few-products', list.faults.join('; '), { hint });
-}
-
-/** Throws the verdict of an infeasible plan. */
-export function refuseInfeasible(plan: Plan): void {
-  const refusal = refusalOfPlan(plan);
-  if (refusal !== null) throw refusal;
 }

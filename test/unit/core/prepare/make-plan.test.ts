@@ -6,7 +6,12 @@ import type { ProductList } from '../../../../orchestrator/core/prepare/products
 import { assumedTarget, chooseTarget, type Target } from '../../../../orchestrator/core/config/target.ts';
 import { renderPlan } from '../../../../orchestrator/core/plan/render-plan.ts';
 import type { Plan } from '../../../../orchestrator/core/plan/plan.ts';
-import { makePlan, type PlanFacts, refuseInfeasible } from '../../../../orchestrator/core/prepare/make-plan.ts';
+import {
+  makePlan,
+  type PlanFacts,
+  planWhatFits,
+  refusalOfPlan,
+} from '../../../../orchestrator/core/prepare/make-plan.ts';
 import { settingsOf } from '../../../../orchestrator/core/prepare/settings-of.ts';
 import { packSettingsOf } from '../../../../orchestrator/core/act/launches/crawl-settings.ts';
 import { newRunKeys } from '../../../../orchestrator/core/new-run.ts';
@@ -34,17 +39,17 @@ const products = (count: number): ProductList => ({
 });
 
 /** Of a dry run of five products of a site that allows everything. */
-const planOf = (config: Config, change: Partial<PlanFacts> = {}): Plan =>
-  makePlan({
-    config,
-    target: TARGET,
-    products: products(5),
-    robots: ALLOW_ALL,
-    prices: { lists: [], warnings: [] },
-    quota: { vcpus: config.values.aws.vcpu_quota, note: null },
-    browser: 'ready',
-    ...change,
-  });
+const planOf = (config: Config, change: Partial<PlanFacts> = {}): Plan => makePlan({ ...factsOf(config), ...change });
+
+const factsOf = (config: Config): PlanFacts => ({
+  config,
+  target: TARGET,
+  products: products(5),
+  robots: ALLOW_ALL,
+  prices: { lists: [], warnings: [] },
+  quota: { vcpus: config.values.aws.vcpu_quota, note: null },
+  browser: 'ready',
+});
 
 const plan = (robots: RobotsPolicy, site = {}, count = 2_000): Plan =>
   planOf(config(site), { products: products(count), robots });
@@ -140,7 +145,7 @@ describe('the plan and robots.txt', () => {
     const all = plan({ ...ALLOW_ALL, access: 'rules', rules, source: 'https://shop.example/robots.txt' }, {}, 5);
     expect(all.verdict).toBe('infeasible');
     expect(all.faults.join()).toContain('robots.txt forbids all of 5 products');
-    expect(() => refuseInfeasible(all)).toThrow(/robots\.txt forbids all/);
+    expect(refusalOfPlan(all)?.message).toMatch(/robots\.txt forbids all/);
   });
 
   it('says when robots.txt is ignored', () => {
@@ -358,6 +363,16 @@ describe('what instances crawl by', () => {
     const text = gunzipSync(packSettingsOf(run).bytes).toString();
     expect(text).toContain('https://shop.example/item/{id}');
     for (const secret of [...secrets, run.privateKey]) expect(text).not.toContain(secret);
+  });
+});
+
+describe('settings that no instance takes', () => {
+  it('are refused by the plan, as by a run', () => {
+    const facts = (deny: string) => ({ ...factsOf(config()), products: { ...products(5), deny: [deny] } });
+    expect(() => planWhatFits(facts('/'.padEnd(20_000_001, 'a')))).toThrow(
+      expect.objectContaining({ code: 'config-invalid', message: expect.stringContaining('too long') }),
+    );
+    expect(planWhatFits(facts('/a')).plan.verdict).toBe('feasible');
   });
 });
 
