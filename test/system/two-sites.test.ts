@@ -4,6 +4,7 @@
  * @module-tag nightly
  */
 import { expect, it } from 'vitest';
+import { OpenResources } from '../../orchestrator/core/open-resources.ts';
 import { createTestDatabase } from '../support/mariadb/database.ts';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
@@ -16,7 +17,7 @@ const INTERVAL_MS = 500;
 const RUN = ['run', '--dry-run', '--json', '--deadline', '120s'];
 
 it('crawls both at once, refuses a second run of one, and resumes the right one after kill -9', async () => {
-  await using made = new AsyncDisposableStack();
+  await using made = new OpenResources();
   const database = await createTestDatabase('mysql');
   const ids = productIds(PRODUCTS);
   const sites = [];
@@ -24,7 +25,8 @@ it('crawls both at once, refuses a second run of one, and resumes the right one 
     ['127.0.0.1', 'first_snapshots'],
     ['127.0.7.1', 'second_snapshots'],
   ] as const) {
-    const shop = made.adopt(await startShop({ products: PRODUCTS, address }), (one) => one.stop());
+    const shop = await startShop({ products: PRODUCTS, address });
+    made.defer(() => shop.stop());
     const fleet = await makeFleet({
       engine: 'mysql',
       database,

@@ -37,6 +37,7 @@ import {
   stopSandbox,
   superviseSandbox,
 } from '../cloud-access/sandbox-process.ts';
+import { OpenResources } from '../open-resources.ts';
 
 /** A plan that is carried out. */
 export interface AcceptedRun extends PlannedStart {
@@ -52,7 +53,7 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
   const { config, target, stores, output } = context;
   const { runId, plan, products } = accepted;
   const bundle = await bundleOf(context, plan);
-  await using opened = new AsyncDisposableStack();
+  await using opened = new OpenResources();
   const run = { finished: false, isBound: false };
   const sandbox = await startSandboxOf(context, accepted, bundle);
   if (sandbox !== null) {
@@ -104,7 +105,7 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
   run.isBound = true;
   await storeRun(context, record, products, cloud.objects);
   const resources = opened.move();
-  return Object.assign(run, { session, [Symbol.asyncDispose]: () => resources.disposeAsync() });
+  return Object.assign(run, { session, [Symbol.asyncDispose]: () => resources[Symbol.asyncDispose]() });
 }
 
 async function storeRun(

@@ -32,6 +32,7 @@ import type { RunSettings } from '../model/run-settings.ts';
 import { listen, splitAddress } from '../server/listen.ts';
 import { findPortHolder } from '../server/port-holder.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
+import { OpenResources } from '../open-resources.ts';
 
 export interface ResumeOptions extends ConfigSource {
   runId: string | undefined;
@@ -92,7 +93,7 @@ export async function resumeRun(context: RunContext, run: RunRecord): Promise<Op
   const endsAtMs = Math.max(systemClock.now(), run.deadlineAtMs) + run.settings.run.graceMs + 60_000;
   const options = { bundles, endsAtMs, ...standInOptions(run) };
   const sandbox = await findSandbox(run, options, output);
-  await using opened = new AsyncDisposableStack();
+  await using opened = new OpenResources();
   const end = { finished: false };
   if (sandbox !== null) {
     opened.defer(async () => {
@@ -122,7 +123,7 @@ export async function resumeRun(context: RunContext, run: RunRecord): Promise<Op
   opened.use(session);
   output.line(`Run ${run.id}, ${run.dryRun ? 'a dry run' : 'on AWS'}, goes on from ${run.phase}.`);
   const resources = opened.move();
-  return Object.assign(end, { session, [Symbol.asyncDispose]: () => resources.disposeAsync() });
+  return Object.assign(end, { session, [Symbol.asyncDispose]: () => resources[Symbol.asyncDispose]() });
 }
 
 /** The loop retries, and the run continues with its instances: the user sees only the first failure. */

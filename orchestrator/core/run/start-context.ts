@@ -13,6 +13,7 @@ import { allAtOnce, type StartPlace } from './before-launch.ts';
 import { collectGarbageQuietly } from './collect-garbage.ts';
 import { endUnfinished, namesToLock, unfinishedToEnd } from './end-unfinished.ts';
 import type { RunContext } from './run-context.ts';
+import { OpenResources } from '../open-resources.ts';
 
 /** Disposal releases the lock and closes the database. */
 export interface StartContext extends RunContext, StartPlace, AsyncDisposable {
@@ -31,7 +32,7 @@ export async function openStart(
 ): Promise<StartContext> {
   const { config, environment, dryRun } = place;
   const { output } = caller;
-  await using opened = new AsyncDisposableStack();
+  await using opened = new OpenResources();
   const chosen = await allAtOnce(() => chooseTarget(config, dryRun, environment), place);
   const { target, profile } = await recognizeEndpoint(chosen);
   const checked = opened.use(
@@ -50,5 +51,5 @@ export async function openStart(
   const garbage = { config, environment, database, runs, dryRun: false, cloud };
   for (const line of await collectGarbageQuietly(garbage)) output.line(`! ${line}`);
   const held = opened.move();
-  return Object.assign(shared, { target, profile, checked, [Symbol.asyncDispose]: () => held.disposeAsync() });
+  return Object.assign(shared, { target, profile, checked, [Symbol.asyncDispose]: () => held[Symbol.asyncDispose]() });
 }

@@ -28,6 +28,7 @@ import { errorDocument, type Output } from '../../cli/output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { ownerOf, volumeOf } from '../../core/prepare/settings-of.ts';
 import { isLocal, regionOf } from '../../core/config/target.ts';
+import { OpenResources } from '../../core/open-resources.ts';
 
 export interface ImageOptions extends ConfigSource {
   yes: boolean;
@@ -63,7 +64,7 @@ export async function imageCommand(options: ImageOptions, output: Output): Promi
       output,
     );
   const places = [first, ...others];
-  using opened = new DisposableStack();
+  await using opened = new OpenResources();
   for (const { images } of places) opened.use(images);
   if (options.list) return await show(places, output);
   if (options.prune) return await prune(places, config, options, output);
