@@ -81,6 +81,7 @@ describe('a run on a disk', () => {
     if (small === null) return context.skip('this user may not mount a small disk');
     const run = await crawling();
     const free = keepFull(small.path);
+    const fullMs = performance.now();
     const result = await run.finished.finally(free);
     expect({ exitCode: result.exitCode, error: errorOf(result.stdout) }, result.stderr).toMatchObject({
       exitCode: 4,
@@ -89,7 +90,8 @@ describe('a run on a disk', () => {
         message: expect.stringMatching(/could not be written for .*(full|no space)/i) as string,
       },
     });
-    expect(result.wallMs).toBeLessThan(100_000);
+    // The grace and half of it. From when the disk is full: the boot before it takes what the machine lets it.
+    expect(performance.now() - fullMs).toBeLessThan(90_000);
     const resumed = await fleet.run('resume', '--json');
     expect(readReport(resumed), resumed.stderr).toMatchObject({ state: 'completed' });
     expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
