@@ -35,7 +35,7 @@ export interface Envelope {
   run: string;
   slot?: number;
   epoch?: number;
-  counter?: number;
+  counter?: number | null;
 }
 
 export function sha256Hex(data: Uint8Array | string): string {

@@ -365,7 +365,7 @@ export class Callbacks {
 
   #envelope(method: string, path: string, callback: Callback): Envelope {
     const { run, slot, epoch, counter } = callback;
-    return { method, path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
+    return { method, path, run, slot, epoch, counter };
   }
 
   #answer(path: string, callback: Callback, message: unknown): CallbackReply {

@@ -307,13 +307,11 @@ export class SimulatedInstance implements Visitor {
       crawl.isSealed !== sealed ||
       crawl.isDraining !== drain ||
       crawl.deadlineMs !== deadlineMs;
-    Object.assign(crawl, {
-      intervalMs,
-      deadlineMs,
-      isSealed: sealed,
-      isDraining: drain,
-      robots: robots ?? crawl.robots,
-    });
+    crawl.intervalMs = intervalMs;
+    crawl.deadlineMs = deadlineMs;
+    crawl.isSealed = sealed;
+    crawl.isDraining = drain;
+    crawl.robots = robots ?? crawl.robots;
     if (changed) crawl.wake(now);
     shard.acknowledge(orders.partsAck);
     shard.forgetReturned(orders.transferredAck);

@@ -63,12 +63,13 @@ export class SimulatedCrawl {
   isDraining = false;
   /** No request follows: what is left is to upload. */
   isOver = false;
+  /** The shortest time between two requests to one domain; null before the second. */
+  minGapMs: number | null = null;
+  tally: Tally = { ...NO_TALLY };
   readonly #p: CrawlParts;
   readonly #at: readonly AtDomain[];
   readonly #domains: readonly DomainPace[];
   readonly #busiestShare: number;
-  #minGapMs: number | null = null;
-  #tally: Tally = { ...NO_TALLY };
   #page: Page | null = null;
   /** Since when nothing has changed for it: orders, grants, an incident. */
   #wokenMs = -Infinity;
@@ -84,10 +85,6 @@ export class SimulatedCrawl {
     this.#at = this.#domains.map(() => ({ ...none }));
   }
 
-  get progress(): Pick<Progress, 'minGapMs' | keyof Tally> {
-    return { minGapMs: this.#minGapMs, ...this.#tally };
-  }
-
   get hasPage(): boolean {
     return this.#page !== null;
   }
@@ -97,7 +94,7 @@ export class SimulatedCrawl {
     const { shard, wrongs } = this.#p;
     const page = this.#page;
     this.#page = null;
-    this.#tally = { ...NO_TALLY };
+    this.tally = { ...NO_TALLY };
     this.#wokenMs = atMs;
     const first = shard.lose(lost);
     if (first !== null && page !== null) {
@@ -251,14 +248,14 @@ export class SimulatedCrawl {
     queued.asked = true;
     shard.requests++;
     const at = this.#at[domain]!;
-    if (at.lastRequestMs !== null) this.#minGapMs = Math.min(this.#minGapMs ?? Infinity, now - at.lastRequestMs);
+    if (at.lastRequestMs !== null) this.minGapMs = Math.min(this.minGapMs ?? Infinity, now - at.lastRequestMs);
     at.lastRequestMs = now;
     at.pacedFromMs = now;
     at.pacedGapMs = (queued.gapMs * instance.slowness) / this.#busiestShare;
     site.onRequest(instance, queued.product);
     const treatment = site.treat(instance, queued.product);
     if (treatment === 'ban' || treatment === 'odd') {
-      this.#tally.tried++;
+      this.tally.tried++;
       if (treatment === 'odd') return this.begin('suspect', 'required-missing', now);
       this.begin('banned', 'status-403', now);
       if (!this.#p.wrongs.keepsCrawlingBanned) return;
@@ -277,7 +274,7 @@ export class SimulatedCrawl {
     const isRetry = queued.again;
     const result = page.isDown ? serverError(queued, doneAtMs) : site.result(queued.product, instance);
     const at = this.#at[queued.domain]!;
-    const tally = this.#tally;
+    const tally = this.tally;
     tally.tried++;
     tally.pageMs = instance.slowness > 1 ? queued.gapMs * instance.slowness : queued.pageMs;
     tally.pageMs = Math.max(tally.pageMs, instance.pageMs);

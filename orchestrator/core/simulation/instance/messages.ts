@@ -64,7 +64,7 @@ export class Messages {
   ): void {
     const { settings, signatures, life, call, onFault } = this.#p;
     const { run, slot, epoch } = settings;
-    const envelope = { method: 'POST', path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
+    const envelope = { method: 'POST', path, run, slot, epoch, counter };
     const signature = sign(envelope);
     const callback: Callback = { run, slot, epoch, counter, signature, body: () => Promise.resolve(bodyOf(message)) };
     this.isCalling = true;

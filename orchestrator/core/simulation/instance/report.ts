@@ -16,13 +16,21 @@ export interface Reported {
 /** The progress as of `now`; what is not modelled is as at the beginning. */
 export function progressOf({ shard, crawl, uploads }: Omit<Reported, 'isClosed'>, now: number): Progress {
   const { assigned, open, counts, requests } = shard;
+  const { stored, gone, failed } = counts;
+  const { tried, unavailable, served, pageMs } = crawl.tally;
   return {
     ...NO_PROGRESS,
     assigned,
     pending: open,
-    ...counts,
+    stored,
+    gone,
+    failed,
     requests,
-    ...crawl.progress,
+    minGapMs: crawl.minGapMs,
+    tried,
+    unavailable,
+    served,
+    pageMs,
     okAgoMs: crawl.okAgoMs(now),
     uploadMs: uploads.slowestMs,
   };
@@ -31,12 +39,14 @@ export function progressOf({ shard, crawl, uploads }: Omit<Reported, 'isClosed'>
 /** @param clockMs by its own clock */
 export function heartbeatOf(reported: Reported, now: number, clockMs: number): Heartbeat {
   const { shard, crawl, uploads } = reported;
+  const progress = progressOf(reported, now);
+  if (uploads.isRefused) progress.storeRefused = true;
   return {
     phase: phaseOf(reported),
     clock: new Date(clockMs).toISOString(),
     offered: shard.offered(crawl.incident !== null),
     transferred: [...shard.returned],
-    progress: { ...progressOf(reported, now), ...uploads.storeRefused },
+    progress,
     parts: shard.unacknowledged(500),
     problem: uploads.problem,
     incident: crawl.incident && incidentOf(crawl.incident, now),

@@ -144,8 +144,9 @@ export class Shard {
       this.open++;
       const domain = domainOf(this.#productUrl, product.id);
       const line = this.#lineOf(domain);
+      const { gapMs, pageMs } = pace;
       const fresh = { asked: false, again: false, first: null, deaths: 0 };
-      line.waiting.push({ product, chunk: id, domain, line, ...pace, ...fresh });
+      line.waiting.push({ ...fresh, product, chunk: id, domain, line, gapMs, pageMs });
     }
   }
 

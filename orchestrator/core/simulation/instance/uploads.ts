@@ -60,8 +60,9 @@ export class SimulatedUploads {
     this.#p = parts;
   }
 
-  get storeRefused(): Pick<Progress, 'storeRefused'> {
-    return this.#refusals > 1 ? { storeRefused: true } : {};
+  /** The bucket denies it the right to store. */
+  get isRefused(): boolean {
+    return this.#refusals > 1;
   }
 
   get hasManifest(): boolean {

@@ -228,7 +228,10 @@ function loadResults(
     const item = run.items[result.n - 1];
     if (item?.id !== result.id || item.outcome !== null) continue;
     const { slot, epoch, seq } = place;
-    Object.assign(item, { outcome: result.outcome, slot, epoch, seq });
+    item.outcome = result.outcome;
+    item.slot = slot;
+    item.epoch = epoch;
+    item.seq = seq;
     if (result.outcome !== 'stored') item.detail = ledgerDetail(result);
     if (result.outcome === 'failed') item.reason = result.reason;
     if (result.outcome === 'stored') item.rows = stageRow(run, result);
