@@ -214,14 +214,22 @@ export class Callbacks {
       const orders = ordersFor(world, { ...none, record: known, heartbeat });
       return this.#answer(HEARTBEAT_PATH, callback, orders);
     }
-    const record = await this.#record(received, sender.counter);
-    if (record === null) return refuse(409, 'this counter has been used');
+    const core = this.#core;
+    const { progress, problem } = heartbeat;
+    if (!(await core.fleet.heartbeat(known, { counter: sender.counter, progress, problem })))
+      return refuse(409, 'this counter has been used');
+    // A routine one waits for nothing more: a large fleet sends hundreds of heartbeats a second.
+    const incident = routine ? known.incident : await this.#noteNews(known, heartbeat);
+    const record = { ...known, progress, lastHeartbeatAtMs: core.clock.now(), incident };
     const recorded = { ...received, record };
     const serving = isServing(record.phase);
-    const effects = serving ? await this.#carryOut(recorded) : NO_EFFECTS;
-    const work = serving && !routine ? await this.#core.work.counts() : world.work;
-    const orders = this.#ordersAfter(recorded, effects, work);
-    if (serving && !record.sealed && orders.sealed) await this.#core.fleet.patch(record, { sealed: true });
+    const { partsAck, granted } = serving && !routine ? await this.#takeOver(recorded) : NO_EFFECTS;
+    const wanted = serving ? this.#transfers.wanted(world, record) : [];
+    const transfer = wanted instanceof Promise ? await wanted : wanted;
+    const canaryPage = serving && needsCanaryPage(heartbeat, world) ? await this.#anyPage() : null;
+    const work = serving && !routine ? await core.work.counts() : world.work;
+    const orders = this.#ordersAfter(recorded, { partsAck, granted, transfer, canaryPage }, work);
+    if (serving && !record.sealed && orders.sealed) await core.fleet.patch(record, { sealed: true });
     this.#dispatcher.release(orders.drops);
     if (!routine) this.#loop.wake();
     return this.#answer(HEARTBEAT_PATH, callback, orders);
@@ -235,23 +243,11 @@ export class Callbacks {
     return run && { ...observed, run: { ...run, measuredTailMs } };
   }
 
-  /** Stores progress, problem and incident; returns the record as it is then, or null for a replayed counter. */
-  async #record({ record, heartbeat, routine }: Received, counter: number): Promise<InstanceRecord | null> {
-    const core = this.#core;
-    const { progress, problem } = heartbeat;
-    if (!(await core.fleet.heartbeat(record, { counter, progress, problem }))) return null;
-    if (problem !== null && problem !== record.problem) await core.alarm(`slot ${record.slot}: ${problem}`, record);
-    const incident = routine ? record.incident : await recordIncident(core, record, heartbeat.incident);
-    return { ...record, progress, lastHeartbeatAtMs: core.clock.now(), incident };
-  }
-
-  /** What a serving instance reports and is asked for. */
-  async #carryOut(received: Received): Promise<Effects> {
-    const { record, heartbeat, routine, world } = received;
-    const { partsAck, granted } = routine ? NO_EFFECTS : await this.#takeOver(received);
-    const transfer = await this.#transfers.wanted(world, record);
-    const canaryPage = needsCanaryPage(heartbeat, world) ? await this.#anyPage() : null;
-    return { partsAck, granted, transfer, canaryPage };
+  /** Raises an alarm about a new problem; returns the incident of the record after this heartbeat. */
+  async #noteNews(record: InstanceRecord, { problem, incident }: Heartbeat): Promise<InstanceRecord['incident']> {
+    if (problem !== null && problem !== record.problem)
+      await this.#core.alarm(`slot ${record.slot}: ${problem}`, record);
+    return recordIncident(this.#core, record, incident);
   }
 
   /** Takes over what a heartbeat reports, in an order that matters: parts, transferred chunks, then grants. */

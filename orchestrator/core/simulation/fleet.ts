@@ -70,7 +70,8 @@ export class SimulatedFleet implements OfferSender {
   readonly armed = new Set<string>();
   readonly #o: FleetOptions;
   readonly #byId = new Map<string, SimulatedInstance>();
-  #server: { callbacks: Callbacks; died: AbortSignal; clock: MachineClock; unanswered: Set<() => void> } | null = null;
+  /** The main server that answers; null while none runs. */
+  #server: { callbacks: Callbacks; clock: MachineClock; unanswered: Set<() => void> } | null = null;
   #turn = 0;
   #crawlSettings: { sha256: string; settings: CrawlSettings } | null = null;
   /** Targets of the last offer: a round of offers takes no time. */
@@ -87,8 +88,14 @@ export class SimulatedFleet implements OfferSender {
   /** Sends callbacks to this main server from now on, until it dies; while it is stopped they wait. */
   connect(callbacks: Callbacks, died: AbortSignal, clock: MachineClock): void {
     const unanswered = new Set<() => void>();
-    died.addEventListener('abort', () => unanswered.forEach((lose) => lose()), { once: true });
-    this.#server = { callbacks, died, clock, unanswered };
+    const server = { callbacks, clock, unanswered };
+    const end = (): void => {
+      if (this.#server === server) this.#server = null;
+      for (const lose of unanswered) lose();
+      unanswered.clear();
+    };
+    died.addEventListener('abort', end, { once: true });
+    this.#server = died.aborted ? null : server;
   }
 
   /** Throws when there is none. */
@@ -190,12 +197,12 @@ export class SimulatedFleet implements OfferSender {
   /** What is under way when the main server dies gets no answer. */
   deliver(path: string, callback: Callback): Promise<CallbackReply | null> {
     const server = this.#server;
-    if (!server || server.died.aborted) return Promise.resolve(null);
+    if (!server) return Promise.resolve(null);
     return new Promise((resolve) => {
       const lose = (): void => resolve(null);
       server.unanswered.add(lose);
       const answer = (reply: CallbackReply | null): void => {
-        if (!server.unanswered.delete(lose) || server.died.aborted) return;
+        if (!server.unanswered.delete(lose)) return;
         if (reply) this.onAnswer(path, callback, reply.status);
         resolve(reply);
       };
