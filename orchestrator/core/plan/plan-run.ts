@@ -64,6 +64,7 @@ function figures(planning: Planning, instances: number): Figures {
   const { input, work, model, type } = planning;
   const share = shareOf(input.products, instances, largestChunk(input, work));
   const none = instances === 0;
+  const endP50Ms = none ? 0 : model.endMs(0.5, instances);
   return {
     products: input.products,
     instances,
@@ -78,7 +79,7 @@ function figures(planning: Planning, instances: number): Figures {
     deadlineMs: input.deadlineMs,
     bootP95Ms: input.bootP95Ms,
     rampMs: none ? 0 : rampMs(input, instances),
-    endP50Ms: none ? 0 : model.endMs(0.5, instances),
+    endP50Ms,
     endP95Ms: none ? 0 : model.endMs(0.95, instances),
     onTimeProbability: none ? 1 : model.chanceBy(input.deadlineMs, instances),
     lowerBoundInstances: lowerBound(work, input.pagesEach, input.deadlineMs),
@@ -87,7 +88,7 @@ function figures(planning: Planning, instances: number): Figures {
     vcpus: instances * type.vcpus,
     vcpuQuota: input.regions === undefined ? input.vcpuQuota : sumOfQuotas(input.regions),
     ...(input.quota ? { quota: input.quota } : {}),
-    cost: planning.priceOf(instances),
+    cost: planning.priceOf(instances, endP50Ms),
     ...addressesOf(planning, instances),
     ...rotationOf(planning, instances),
     ...(input.prices ? { prices: input.prices } : {}),

@@ -16,8 +16,8 @@ export interface Planning {
   work: Work;
   model: FinishModel;
   type: InstanceType;
-  /** Expected price of n instances. */
-  priceOf(instances: number): CostBreakdown;
+  /** Expected price of n instances; `endMs`: when half of such runs have ended, where that is known already. */
+  priceOf(instances: number, endMs?: number): CostBreakdown;
   /** How n instances are divided among the regions, and the expected price of each part. */
   sharesOf(instances: number): RegionShare[];
   /** The price if every instance lasts until the deadline plus grace: the most that launching n may cost. */
@@ -61,15 +61,15 @@ export function prepare(input: PlanInput, days: readonly Day[]): Planning {
       const share = instances === 0 ? 0 : place.instances / instances;
       return priceIn(place, share, lifeMs, balancerMs);
     });
-  const expected = (n: number): CostBreakdown[] =>
-    pricesIn(n, n === 0 ? 0 : model.meanLifeMs(n), n === 0 ? 0 : model.endMs(0.5, n));
+  const expected = (n: number, endMs = n === 0 ? 0 : model.endMs(0.5, n)): CostBreakdown[] =>
+    pricesIn(n, n === 0 ? 0 : model.meanLifeMs(n), endMs);
   const latestMs = input.deadlineMs + input.graceMs;
   return {
     input,
     work,
     model,
     type,
-    priceOf: (n) => sumOf(expected(n)),
+    priceOf: (n, endMs) => sumOf(expected(n, endMs)),
     sharesOf(n) {
       const costs = expected(n);
       return placesOf(n).map(({ region, instances }, i) => ({
