@@ -8,3 +8,6 @@ export interface EpochId {
 
 /** `<slot>.<epoch>`, as a key of maps and sets. */
 export const epochKey = ({ slot, epoch }: EpochId): string => `${slot}.${epoch}`;
+
+/** The same as a number, for what is looked up for thousands of instances at once: a text would cost more than that. */
+export const epochNumber = ({ slot, epoch }: EpochId): number => slot * 1_000_000 + epoch;

@@ -84,7 +84,8 @@ export class FleetSnapshot {
   }
 
   find({ slot, epoch }: EpochId): InstanceRecord | undefined {
-    return this.epochs(slot).find((r) => r.epoch === epoch);
+    const newest = this.latest.get(slot);
+    return newest?.epoch === epoch ? newest : this.epochs(slot).find((r) => r.epoch === epoch);
   }
 
   /** Number of slots of the run: the planned ones and those claimed in addition. */

@@ -3,7 +3,7 @@
  * connection, no answer or a server error, or robots.txt cannot be read. While it is, the pace is halved step by step,
  * and restored step by step when pages come again.
  */
-import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import { epochNumber } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { SiteState } from '../model/world.ts';
@@ -34,7 +34,8 @@ interface SiteView {
 }
 
 export class SiteWatch {
-  readonly #known = new Map<string, Counts>();
+  /** What each instance had counted at the last look, by `epochNumber`. */
+  readonly #known = new Map<number, Counts>();
   /** Newest last. */
   #recent: Tries[] = [];
   #sinceServed: Tries = { tried: 0, unavailable: 0 };
@@ -87,10 +88,11 @@ export class SiteWatch {
   /** What all instances have counted since the last call. A counter that was reset counts from there. */
   #news(instances: SiteView['fleet']['all']): Counts {
     const news = { tried: 0, unavailable: 0, served: 0 };
-    for (const { slot, epoch, progress } of instances) {
+    for (const instance of instances) {
+      const { progress } = instance;
       // Instances of earlier versions do not send it.
       if (progress === null || !(progress.tried > 0)) continue;
-      const name = epochKey({ slot, epoch });
+      const name = epochNumber(instance);
       const before = this.#known.get(name);
       const { tried, unavailable, served } = progress;
       if (before?.tried === tried && before.served === served && before.unavailable === unavailable) continue;

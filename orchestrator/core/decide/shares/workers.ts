@@ -3,6 +3,7 @@
  * launches. A worker is a slot with its newest epoch. Pure.
  */
 import { isNonEmpty } from '../../../../shared/domain/non-empty.ts';
+import { epochNumber } from '../../../../shared/domain/epoch-id.ts';
 import { domainPaces, meanSpacingMs } from '../../../../shared/domain/domains.ts';
 import { paceMarginMs } from '../../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../../shared/wire/callbacks.ts';
@@ -187,11 +188,8 @@ export function waterFillLevel(workers: readonly { endMs: number; paceMs: number
   return perMs === 0 ? levelMs : levelMs + (products - done) / perMs;
 }
 
-/** One number for (slot, epoch): for thousands of slots a string key would cost more than the look-ups. */
-const placeNumber = (slot: number, epoch: number): number => slot * 1_000_000 + epoch;
-
 /** Looks up shards of these counts; undefined for a (slot, epoch) that owns nothing. */
 export function shardsOf({ bySlot }: Pick<WorkCounts, 'bySlot'>): (slot: number, epoch: number) => Shard | undefined {
-  const byPlace = new Map(bySlot.map((shard) => [placeNumber(shard.slot, shard.epoch), shard]));
-  return (slot, epoch) => byPlace.get(placeNumber(slot, epoch));
+  const byPlace = new Map(bySlot.map((shard) => [epochNumber(shard), shard]));
+  return (slot, epoch) => byPlace.get(epochNumber({ slot, epoch }));
 }

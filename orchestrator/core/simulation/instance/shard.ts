@@ -119,6 +119,7 @@ export class Shard {
 
   /** Carries out grants, drops and the seal, after which nothing is granted; returns the number of chunks granted. */
   follow({ grants, drops, sealed }: Pick<Orders, 'grants' | 'drops' | 'sealed'>, hasIncident: boolean): number {
+    if (this.#offered.size + this.#doubtful.size === 0) return 0;
     const offered = new Set(this.offered(hasIncident));
     const granted = grants.filter((id) => offered.delete(id));
     for (const id of sealed ? offered : drops.filter((id) => offered.has(id))) this.#drop(id);
