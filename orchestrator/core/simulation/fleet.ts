@@ -45,6 +45,9 @@ export interface Delivery {
   copiesAfterMs?: number[];
 }
 
+/** Ends the wait for a reply. */
+type Resolve = (reply: CallbackReply | null) => void;
+
 export class SimulatedFleet implements OfferSender {
   readonly instances: SimulatedInstance[] = [];
   /** Errors that end the simulation: a reply with a wrong signature, unreadable user data. */
@@ -71,7 +74,7 @@ export class SimulatedFleet implements OfferSender {
   readonly #o: FleetOptions;
   readonly #byId = new Map<string, SimulatedInstance>();
   /** The main server that answers; null while none runs. */
-  #server: { callbacks: Callbacks; clock: MachineClock; unanswered: Set<() => void> } | null = null;
+  #server: { callbacks: Callbacks; clock: MachineClock; unanswered: Set<Resolve> } | null = null;
   #turn = 0;
   #crawlSettings: { sha256: string; settings: CrawlSettings } | null = null;
   /** Targets of the last offer: a round of offers takes no time. */
@@ -87,11 +90,11 @@ export class SimulatedFleet implements OfferSender {
 
   /** Sends callbacks to this main server from now on, until it dies; while it is stopped they wait. */
   connect(callbacks: Callbacks, died: AbortSignal, clock: MachineClock): void {
-    const unanswered = new Set<() => void>();
+    const unanswered = new Set<Resolve>();
     const server = { callbacks, clock, unanswered };
     const end = (): void => {
       if (this.#server === server) this.#server = null;
-      for (const lose of unanswered) lose();
+      for (const resolve of unanswered) resolve(null);
       unanswered.clear();
     };
     died.addEventListener('abort', end, { once: true });
@@ -199,10 +202,9 @@ export class SimulatedFleet implements OfferSender {
     const server = this.#server;
     if (!server) return Promise.resolve(null);
     return new Promise((resolve) => {
-      const lose = (): void => resolve(null);
-      server.unanswered.add(lose);
+      server.unanswered.add(resolve);
       const answer = (reply: CallbackReply | null): void => {
-        if (!server.unanswered.delete(lose)) return;
+        if (!server.unanswered.delete(resolve)) return;
         if (reply) this.onAnswer(path, callback, reply.status);
         resolve(reply);
       };
@@ -211,7 +213,7 @@ export class SimulatedFleet implements OfferSender {
       if (!server.clock.isStopped) return ask();
       // The instance gives up waiting; its message stays in the socket of a process that does not read.
       void server.clock.untilReading().then(ask);
-      void this.#o.clock.sleep(CALL_TIMEOUT_MS).then(lose);
+      void this.#o.clock.sleep(CALL_TIMEOUT_MS).then(() => resolve(null));
     });
   }
 }

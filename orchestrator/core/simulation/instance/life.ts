@@ -14,7 +14,12 @@ export class Life {
   #upFromMs = -Infinity;
   /** What came while it was frozen. */
   #late: (() => void)[] = [];
+  /** The next time to wake: of several only this one is not cancelled. */
   #timer: Timer | null = null;
+  readonly #wake = (): unknown => {
+    this.#timer = null;
+    return this.#act();
+  };
 
   /**
    * @param act does everything that is due; called when a timer ends; returns `settled` when no promise waits for it
@@ -57,11 +62,7 @@ export class Life {
     if (this.isDead || atMs === Infinity) return;
     if (this.#timer && !this.#timer.cancelled && this.#timer.atMs <= atMs) return;
     this.#cancel();
-    const timer = this.#clock.at(atMs, () => {
-      if (this.#timer === timer) this.#timer = null;
-      return this.#act();
-    });
-    this.#timer = timer;
+    this.#timer = this.#clock.at(atMs, this.#wake);
   }
 
   #cancel(): void {
