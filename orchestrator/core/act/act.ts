@@ -86,8 +86,6 @@ export async function act(
       return rotateAddress(core, world, action);
     case 'terminate':
       return terminate(core, world, action);
-    case 'hold':
-      return alarmOnce(core, `hold ${action.cause}`, action.detail);
     case 'note':
       await note(core, world, action.note, action.alarm);
       return;

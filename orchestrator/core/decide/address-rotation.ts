@@ -3,7 +3,7 @@
  * one under the next epoch. A few at a time, and never where it would cost the run more than it gains. Pure.
  */
 import { rotationCostMs, rotationDueMs, rotationWaves } from '../plan/address-rotation.ts';
-import type { Action, Note } from '../model/actions.ts';
+import type { Action } from '../model/actions.ts';
 import { isUnavailable, openIncident, recentBans } from './ban-policy.ts';
 import { isResting } from './site-cap.ts';
 import { canAffordRotation } from './launches/budget.ts';
@@ -35,7 +35,7 @@ export function rotations(world: World): Action[] {
       due.push(record);
   }
   const gate = widestGate(world);
-  if (gate === 'held') return due.length === 0 || world.notedKeys.has(WAIT_NOTE.key) ? [] : [noteWait()];
+  if (gate === 'held') return due.length === 0 ? [] : [WAIT_NOTE];
   // After a refusal for the quota each launch waits for the answer to the one before it.
   const most = gate === 'one' ? 1 : atOnce;
   const room = Math.min(most - missing, canAffordRotation(world, missing));
@@ -46,12 +46,14 @@ export function rotations(world: World): Action[] {
     .map(({ slot, epoch }): Action => ({ kind: 'rotate', slot, epoch }));
 }
 
-const noteWait = (): Action => ({ kind: 'note', note: WAIT_NOTE, alarm: true });
-
-const WAIT_NOTE: Note = {
-  key: 'rotations wait',
-  event: 'decision',
-  detail: `addresses due under aws.recycle_every are not rotated while launches are delayed, for example after a refusal for the account's quota`,
+const WAIT_NOTE: Action = {
+  kind: 'note',
+  note: {
+    key: 'rotations wait',
+    event: 'decision',
+    detail: `addresses due under aws.recycle_every are not rotated while launches are delayed, for example after a refusal for the account's quota`,
+  },
+  alarm: true,
 };
 
 /**

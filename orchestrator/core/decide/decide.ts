@@ -27,7 +27,16 @@ import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import { lateAt, leftIn, notClosed } from './decide-words.ts';
 
 /** Everything to do now. An empty list means: wait for something to change, or for time to pass. */
-export function decide(world: World): Action[] {
+export const decide = (world: World): Action[] => unnoted(world, decideRun(world));
+
+/**
+ * Without the notes that are stored already. What they are about may last for hours, and each action that is carried
+ * out wakes the loop.
+ */
+export const unnoted = ({ notedKeys }: Pick<World, 'notedKeys'>, actions: readonly Action[]): Action[] =>
+  actions.filter((action) => action.kind !== 'note' || !notedKeys.has(action.note.key));
+
+function decideRun(world: World): Action[] {
   switch (world.run.phase) {
     case 'planned':
       return [{ kind: 'move-run', from: 'planned', to: 'launching', reason: null }];
@@ -172,13 +181,12 @@ function decideFleetEnd(world: World): Action[] {
 /** One alarm for each region that does not answer any more while something of the run may be left there. */
 function leftoverNotes(world: World): Action[] {
   return world.regions.flatMap(({ name, balancer, isOut }): Action[] => {
-    const key = `left in ${name}`;
-    if (!isOut || world.notedKeys.has(key)) return [];
+    if (!isOut) return [];
     const there = world.fleet.all.filter((r) => regionNamed(world.regions, r.request.region).name === name);
     const alive = there.filter((r) => r.phase !== 'terminated' && r.instanceId !== null).length;
     if (alive === 0 && balancer === null) return [];
     const detail = leftIn(name, { instances: alive, balancers: balancer === null ? 0 : 1 }, powerOffAtMs(world.run));
-    return [{ kind: 'note', note: { key, event: 'decision', detail }, alarm: true }];
+    return [{ kind: 'note', note: { key: `left in ${name}`, event: 'decision', detail }, alarm: true }];
   });
 }
 
@@ -226,10 +234,9 @@ export function lateNotes(world: World): Action[] {
   const gone = (nowMs - run.startedAtMs) / (run.deadlineAtMs - run.startedAtMs);
   const mark = MARKS.find((m) => gone * 100 >= m);
   if (mark === undefined) return [];
-  const key = `late ${mark}%`;
   const { p95Ms } = forecast.end;
   const latestMs = drainAtMs(run);
-  if (world.notedKeys.has(key) || (p95Ms !== null && p95Ms <= latestMs)) return [];
+  if (p95Ms !== null && p95Ms <= latestMs) return [];
   const detail = lateAt(mark, forecast.end, latestMs);
-  return [{ kind: 'note', note: { key, event: 'forecast', detail }, alarm: true }];
+  return [{ kind: 'note', note: { key: `late ${mark}%`, event: 'forecast', detail }, alarm: true }];
 }

@@ -122,13 +122,11 @@ export function isSlotResting(world: Observed, record: InstanceRecord | undefine
 export function keepSlowerPaces(world: Observed): Action[] {
   const notes = (world.raised ?? knownPaces(world.run) ?? []).flatMap(({ host, cap }): Action[] => {
     if (cap?.runId !== world.run.id) return [];
-    const key = `slower ${host} ${cap.delayMs}`;
-    if (world.notedKeys.has(key)) return [];
     const detail =
       `robots.txt of ${host} asks for ${formatDuration(cap.delayMs)} between two requests of one address instead of ` +
       `${formatDuration(cap.beforeMs)}: the longer one is kept, no address is added to make up for it (${capInWords(cap)}), ` +
       'and the deadline may be missed';
-    return [{ kind: 'note', note: { key, event: 'decision', detail }, alarm: true }];
+    return [{ kind: 'note', note: { key: `slower ${host} ${cap.delayMs}`, event: 'decision', detail }, alarm: true }];
   });
   return world.raised === null ? notes : [{ kind: 'keep-paces', paces: world.raised }, ...notes];
 }

@@ -50,8 +50,6 @@ export type Action =
   /** Rotate its address: it uploads, closes its epoch and ends, and its slot is filled again. */
   | (EpochId & { kind: 'rotate' })
   | (EpochId & { kind: 'terminate'; instanceId: string })
-  /** Launches are blocked: one alarm for each cause. */
-  | { kind: 'hold'; cause: 'budget'; detail: string }
   /** Noted once in a run: as an event, and with `alarm` as an alarm too. */
   | { kind: 'note'; note: Note; alarm: boolean }
   /** Store what the hosts of the site ask for, which is slower than before. */

@@ -15,6 +15,7 @@ const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 
 /** Long enough for a test to act in the middle of it. */
 const SLOW: RunShape = { products: 120, instances: 3, chunkSize: 2, intervalMs: 1_000 };
 const LIMITS = limitsFor(480_000);
+const HOUR_MS = 3_600_000;
 
 let whole: WholeRun;
 
@@ -125,6 +126,15 @@ describe('F45: run.max_cost', () => {
     expect(whole.machines()).toHaveLength(2);
     expect(whole.server!.alarms.filter((a) => a.includes('run.max_cost'))).toHaveLength(1);
     expect(alarms()).toMatch(/one more up to \$0\.0\d+, and the cap is \$0\.0\d/);
+  });
+
+  it('keeps no loop awake: what is said once for hours is not carried out again in each round', async () => {
+    const shape = { ...SLOW, products: 900, intervalMs: 4_000, deadlineMs: HOUR_MS };
+    await openWith(shape, ({ committed, each }) => committed + 1.5 * each);
+    await whole.play(HOUR_MS);
+    const seconds = (whole.clock.now() - whole.run.startedAtMs) / 1_000;
+    // Six rounds a second before; heartbeats of two instances make one.
+    expect(whole.server!.rounds).toBeLessThan(2 * seconds);
   });
 
   it('blocks a replacement that would exceed it: what is left ends as failed(budget), exit code 14', async () => {

@@ -1,7 +1,7 @@
 /** When an address is rotated (`aws.recycle_every`), and what happens to its slot. */
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { decide } from '../../../orchestrator/core/decide/decide.ts';
+import { decide, unnoted } from '../../../orchestrator/core/decide/decide.ts';
 import { chunkLimit, forecastRun } from '../../../orchestrator/core/decide/shares/chunk-limits.ts';
 import { NO_EFFECTS, ordersFor } from '../../../orchestrator/core/callbacks/orders.ts';
 import { LOSS_REASON } from '../../../orchestrator/core/model/loss-reason.ts';
@@ -159,7 +159,7 @@ describe('after a refusal for the quota', () => {
       { kind: 'note', alarm: true, note: expect.objectContaining({ event: 'decision', key: 'rotations wait' }) },
     ]);
     held.notedKeys.add('rotations wait');
-    expect(rotations(held)).toEqual([]);
+    expect(unnoted(held, rotations(held))).toEqual([]);
     expect(rotations(hourOld({ instances: held.fleet.all, nowMs: START_MS + MINUTE }))).toEqual([]);
   });
 

@@ -251,8 +251,11 @@ describe('F45: the cap', () => {
     const wishes = [0, 1, 2, 3].map((slot): Action => ({ kind: 'claim', slot, epoch: 1, pool: null }));
     const admitted = admitLaunches(aWorld({ run: capped, instances: [] }), wishes);
     // The balancer for five hours is $0.122; an instance until deadline and grace $0.048.
-    expect(said(admitted)).toEqual(['claim 0.1', 'claim 1.1', 'hold']);
-    expect(admitted.at(-1)).toMatchObject({ detail: expect.stringContaining('keeps 2 instances from being launched') });
+    expect(said(admitted)).toEqual(['claim 0.1', 'claim 1.1', 'note']);
+    expect(admitted.at(-1)).toMatchObject({
+      alarm: true,
+      note: { detail: expect.stringContaining('keeps 2 instances from being launched') },
+    });
   });
 });
 

@@ -1,6 +1,6 @@
 import { FleetSnapshot } from '../../../orchestrator/core/model/fleet-snapshot.ts';
 import { describe, expect, it } from 'vitest';
-import { decide, lateNotes } from '../../../orchestrator/core/decide/decide.ts';
+import { decide, lateNotes, unnoted } from '../../../orchestrator/core/decide/decide.ts';
 import { extraLaunches } from '../../../orchestrator/core/decide/extra-launches.ts';
 import { forecastRun } from '../../../orchestrator/core/decide/shares/chunk-limits.ts';
 import { forecastEnd, spreadMs } from '../../../orchestrator/core/decide/shares/end-forecast.ts';
@@ -100,7 +100,7 @@ const LEFT_MS = 4 * HOUR_MS - 60_000 - 2 * HOUR_MS;
 const TOO_MANY = Math.ceil((LEFT_MS / PACE_MS) * 1.5);
 
 describe('lateNotes', () => {
-  const keys = (w: World): string[] => lateNotes(w).flatMap((a) => (a.kind === 'note' ? [a.note.key] : []));
+  const keys = (w: World): string[] => unnoted(w, lateNotes(w)).flatMap((a) => (a.kind === 'note' ? [a.note.key] : []));
 
   it('reports once at each mark that the run will be late', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });

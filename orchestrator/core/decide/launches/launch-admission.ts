@@ -59,7 +59,10 @@ function withinMoney(world: World, actions: readonly Action[]): Action[] {
     `run.max_cost keeps ${refused.size === 1 ? 'an instance' : `${refused.size} instances`} from being launched: ` +
     `past and running instances may cost $${budget.committed.toFixed(4)} until the end of the grace period, ` +
     `one more up to $${budget.dearest.toFixed(4)}, and the cap is $${cap.toFixed(2)}; the run goes on with the instances it has`;
-  return [...actions.filter((a) => !refused.has(a)), { kind: 'hold', cause: 'budget', detail }];
+  return [
+    ...actions.filter((a) => !refused.has(a)),
+    { kind: 'note', note: { key: 'budget', event: 'decision', detail }, alarm: true },
+  ];
 }
 
 /** The first of the region's launches and claims that are not under way yet, if none is under way there. */
