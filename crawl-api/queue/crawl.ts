@@ -26,7 +26,8 @@ export class Crawl {
 
   constructor({ onIncident, ...parts }: CrawlParts) {
     const { queue, clock, site } = parts;
-    const { productUrl, canaries } = site;
+    const { productUrl, canaries, maxRequests } = site;
+    const isProbe = maxRequests !== undefined;
     const { coolDownMs } = site.ban;
     this.#domains = templatesOf(productUrl).map((_, domain, { length }) => ({
       domain,
@@ -43,7 +44,7 @@ export class Crawl {
     };
     const watches = this.#domains.map(({ watch }) => watch);
     const onBanOver = (): void => this.#domains.forEach(({ cookies }) => cookies?.clear());
-    this.incidents = new IncidentTracker({ queue, watches, clock, coolDownMs, onChange, onBanOver });
+    this.incidents = new IncidentTracker({ queue, watches, clock, coolDownMs, isProbe, onChange, onBanOver });
     const shared = { ...parts, onePage: createQueueOfOne(), incidents: this.incidents };
     this.#loops = this.#domains.map((domain) => new CrawlLoop({ ...shared, ...domain }));
   }

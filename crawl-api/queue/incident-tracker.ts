@@ -3,6 +3,7 @@
  * not.
  */
 import type { Evidence } from '../../shared/domain/verdict.ts';
+import { restAfterBanMs } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Incident } from '../../shared/wire/callbacks.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
@@ -15,6 +16,8 @@ export interface IncidentTrackerParts {
   watches: readonly AddressWatch[];
   clock: Clock;
   coolDownMs: number;
+  /** A probe measures a ban by tries a fixed time apart: its rests do not get longer. */
+  isProbe?: boolean;
   /** Called when an incident has begun, changed or ended. */
   onChange: () => void;
   /** Called before the first request after a ban. */
@@ -28,11 +31,15 @@ export class IncidentTracker {
     this.#parts = parts;
   }
 
-  /** Stops all requests, at every domain. A ban lasts for the cool-down, or longer when the site asks for it. */
+  /**
+   * Stops all requests, at every domain. A ban lasts for the cool-down, longer the more of them there were, or as the
+   * site asks.
+   */
   begin(verdict: 'suspect' | 'banned', evidence: Evidence, { domain = 0, minMs = 0 } = {}): void {
-    const { queue, clock, coolDownMs, onChange } = this.#parts;
+    const { queue, clock, coolDownMs, isProbe = false, onChange } = this.#parts;
     const sinceMs = clock.now();
-    const untilMs = verdict === 'banned' ? sinceMs + Math.max(coolDownMs, minMs) : null;
+    const restMs = isProbe ? coolDownMs : restAfterBanMs(coolDownMs, queue.state.at(domain).bans + 1);
+    const untilMs = verdict === 'banned' ? sinceMs + Math.max(restMs, minMs) : null;
     queue.note({ t: 'incident', incident: { verdict, sinceMs, untilMs, evidence, ...atDomain(domain) } });
     onChange();
   }

@@ -29,8 +29,8 @@ export function openQueue<J extends Journal>(
   const { site, deadline } = settings;
   const state = new QueueState((id) => domainOf(site.productUrl, id));
   const { file, replay, reserve } = open((record) => state.apply(record));
-  const { intervalMs, productUrl: templates } = site;
-  const defaults = { intervalMs, deadlineMs: Date.parse(deadline), productUrl: templates, reserve };
+  const { intervalMs, productUrl: templates, bannedLately } = site;
+  const defaults = { intervalMs, deadlineMs: Date.parse(deadline), productUrl: templates, bannedLately, reserve };
   const queue = new Queue(state, file, clock, defaults);
   if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was truncated after its last valid record');
   if (replay.damaged) queue.recordDamage();

@@ -53,6 +53,10 @@ interface DomainState {
   pausedUntilMs: number;
   /** When a page was last right; wall clock. */
   okAtMs: number | null;
+  /** Bans of this address there. */
+  bans: number;
+  /** Products stored since the last of them, or since the first request: the pace after a ban depends on them. */
+  rightPages: number;
   /**
    * Number of the product stored last; before the first one, of a held product whose own page was right or unchanged.
    */
@@ -107,7 +111,14 @@ export class QueueState {
   }
 
   at(domain: number): DomainState {
-    return (this.#domains[domain] ??= { lastStartMs: null, pausedUntilMs: 0, okAtMs: null, lastStored: null });
+    return (this.#domains[domain] ??= {
+      lastStartMs: null,
+      pausedUntilMs: 0,
+      okAtMs: null,
+      bans: 0,
+      rightPages: 0,
+      lastStored: null,
+    });
   }
 
   /** When a page was last right, of the domain where that is longest ago; null while one has had none. */
@@ -161,7 +172,11 @@ export class QueueState {
     incident: ({ incident }) => {
       this.#endRequest(incident.domain ?? 0);
       this.incident = incident;
-      if (incident.verdict === 'banned') this.#returnHeld([...this.#open.held].map((n) => this.items.get(n)!));
+      if (incident.verdict !== 'banned') return;
+      const at = this.at(incident.domain ?? 0);
+      at.bans++;
+      at.rightPages = 0;
+      this.#returnHeld([...this.#open.held].map((n) => this.items.get(n)!));
     },
     reopened: () => (this.incident = null),
     released: () => this.#release(),
@@ -420,6 +435,7 @@ export class QueueState {
     if (result.outcome === 'stored') {
       const at = this.at(item.domain);
       at.lastStored = result.n;
+      at.rightPages++;
       at.okAtMs = Math.max(at.okAtMs ?? 0, Date.parse(result.at));
     }
     this.lines.add(result);

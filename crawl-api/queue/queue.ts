@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ProductUrl } from '../../shared/domain/domains.ts';
 import { type Refusal, refusalOf } from '../../shared/domain/offer-refusal.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
+import { easedIntervalMs } from '../../shared/domain/pacing.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
@@ -25,6 +26,8 @@ interface QueueDefaults {
   intervalMs: number;
   deadlineMs: number;
   productUrl: ProductUrl;
+  /** Domains that banned an address lately. */
+  bannedLately?: readonly number[] | undefined;
 }
 
 export class Queue {
@@ -65,10 +68,13 @@ export class Queue {
 
   /**
    * The interval at a domain, never below the Crawl-delay of the rules in force: a main server that has just started
-   * may not have read them yet.
+   * may not have read them yet. Longer for the first pages after a ban.
    */
   intervalAt(domain: number): number {
-    return Math.max(this.#intervalMs, policyAt(this.state.robots, domain)?.crawlDelayMs ?? 0);
+    const intervalMs = Math.max(this.#intervalMs, policyAt(this.state.robots, domain)?.crawlDelayMs ?? 0);
+    const { bans, rightPages } = this.state.at(domain);
+    const isEased = bans > 0 || this.#defaults.bannedLately?.includes(domain) === true;
+    return isEased ? easedIntervalMs(intervalMs, rightPages) : intervalMs;
   }
 
   get deadlineMs(): number {

@@ -52,3 +52,39 @@ const USUAL_FASTEST = 3 / 4;
 export function plannedSpacingMs(intervalMs: number, pageMs: number): number {
   return nextStartMs({ startedMs: 0, answeredMs: pageMs, fastestMs: pageMs * USUAL_FASTEST }, intervalMs);
 }
+
+const DAY_MS = 86_400_000;
+
+/**
+ * How long an address rests at a host after a ban: the cool-down, doubled by each further ban of the same address
+ * there, up to a day.
+ *
+ * @param bans of this address and host, with this one
+ */
+export function restAfterBanMs(coolDownMs: number, bans: number): number {
+  return Math.max(coolDownMs, Math.min(DAY_MS, coolDownMs * 2 ** (bans - 1)));
+}
+
+/** Right pages after which half of the excess is left. */
+const HALVED_AFTER = 20;
+/** Halvings after which less than a hundredth of the interval is left: the excess is over. */
+const HALVINGS = 7;
+
+/**
+ * The interval of an address that begins after a ban: twice the usual one, and half of the excess less with each 20
+ * right pages.
+ */
+export function easedIntervalMs(intervalMs: number, rightPages: number): number {
+  const halvings = Math.floor(rightPages / HALVED_AFTER);
+  return halvings < HALVINGS ? intervalMs * (1 + 2 ** -halvings) : intervalMs;
+}
+
+/** By how much that lengthens the crawl of so many pages, in milliseconds. */
+export function easingMs(intervalMs: number, pages: number): number {
+  let sumMs = 0;
+  for (let halvings = 0; halvings < HALVINGS; halvings++) {
+    const at = Math.min(HALVED_AFTER, Math.max(0, pages - halvings * HALVED_AFTER));
+    sumMs += at * intervalMs * 2 ** -halvings;
+  }
+  return sumMs;
+}

@@ -38,6 +38,8 @@ export const siteSettingsSchema = z.strictObject({
     patterns: z.array(z.string().min(1)),
     coolDownMs: z.number().positive(),
   }),
+  /** Domains that banned an address lately: each address begins there as after a ban; omitted: none. */
+  bannedLately: z.array(z.int().nonnegative()).exactOptional(),
   /** Several products that end on one page are stored; omitted: they fail. */
   samePage: z.literal('store').exactOptional(),
   canaries: z.array(

@@ -415,6 +415,39 @@ export function describeInstanceContract(name: string, make: MakeInstance): void
       expect(stage.asked).toEqual([1, 2, 2, 3]);
     });
 
+    it('rests twice as long the second time, also after a crash between them', async () => {
+      const stage = await banned(2, 4);
+      stage.instance.crash(10);
+      stage.answer = (product) => (product === 3 ? 'ban' : 'fine');
+      await stage.until('the second ban', () => stage.asked.includes(3) && stage.last.incident !== null);
+      const { sinceMs, leftMs } = stage.last.incident!;
+      expect(sinceMs + leftMs!).toBe(2 * COOL_DOWN_MS);
+    });
+
+    it('rests it for as long as the first time in a probe, which measures the ban', async () => {
+      const stage = await crawling(4, { site: { maxRequests: 99 } });
+      stage.answer = (product) => (product === 3 ? 'ban' : 'fine');
+      await stage.until('the second ban', () => stage.asked.filter((n) => n === 3).length === 2);
+      await stage.beat();
+      const { sinceMs, leftMs } = stage.last.incident!;
+      expect(sinceMs + leftMs!).toBe(COOL_DOWN_MS);
+    });
+
+    it('is followed by twice the interval, and half of the excess less with each 20 right pages', async () => {
+      const stage = await banned(2, 44);
+      await stage.pass(COOL_DOWN_MS + 90_000);
+      const after = stage.gaps.slice(2);
+      expect(after.slice(0, 19)).toEqual(Array(19).fill(2_020));
+      expect(after.slice(19, 39)).toEqual(Array(20).fill(1_515));
+      expect(after[39]).toBeCloseTo(1_263, -1);
+    });
+
+    it('of an earlier night makes it begin like that', async () => {
+      const stage = await crawling(3, { site: { bannedLately: [0] } });
+      await stage.pass(10_000);
+      expect(stage.gaps).toEqual([2_020, 2_020]);
+    });
+
     it('returns by order what it has not crawled, once its results are in the bucket', async () => {
       const stage = await banned(2, 3);
       stage.orders = { ...stage.orders, returnProducts: true };

@@ -245,13 +245,13 @@ describe('a ban', () => {
     expect(scene.incidents.describe()).toMatchObject({ verdict: 'banned' });
     isBanned = false;
     cookies.length = 0;
-    await scene.run(62_000);
+    await scene.run(64_000);
     expect(cookies.slice(0, 2)).toEqual(['', 's=1']);
     scene.stop.abort();
     await scene.run(0);
     cookies.length = 0;
     const again = await createScene(createQueue({ journal: world.journal, clock: world.clock }), site);
-    await again.run(3_000);
+    await again.run(5_000);
     expect(cookies.slice(0, 2)).toEqual(['', 's=1']);
   });
 });

@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { arrivalAllowanceMs, nextStartMs, paceMarginMs, plannedSpacingMs } from '../../../shared/domain/pacing.ts';
+import {
+  arrivalAllowanceMs,
+  easedIntervalMs,
+  easingMs,
+  nextStartMs,
+  paceMarginMs,
+  plannedSpacingMs,
+  restAfterBanMs,
+} from '../../../shared/domain/pacing.ts';
 
 describe('nextStartMs', () => {
   it.each([
@@ -49,6 +57,45 @@ describe('nextStartMs', () => {
         const answeredMs = delay + served;
         const next = nextStartMs({ startedMs: 0, answeredMs, fastestMs: Math.min(fastest, answeredMs) }, interval);
         expect(next).toBeLessThanOrEqual(answeredMs + interval + Math.max(1, paceMarginMs(interval)));
+      }),
+    );
+  });
+});
+
+describe('a ban', () => {
+  const MINUTE_MS = 60_000;
+
+  it.each([
+    [1, 30],
+    [2, 60],
+    [5, 480],
+    [7, 1_440],
+    [2_000, 1_440],
+  ])('number %i of an address rests it for %i minutes', (bans, minutes) => {
+    expect(restAfterBanMs(30 * MINUTE_MS, bans)).toBe(minutes * MINUTE_MS);
+  });
+
+  it('never rests an address for less than the cool-down, however long that is', () => {
+    expect(restAfterBanMs(2_880 * MINUTE_MS, 3)).toBe(2_880 * MINUTE_MS);
+  });
+
+  it.each([
+    [0, 2_000],
+    [19, 2_000],
+    [20, 1_500],
+    [40, 1_250],
+    [139, 1_015.625],
+    [140, 1_000],
+  ])('leaves after %i right pages an interval of %f ms', (pages, intervalMs) => {
+    expect(easedIntervalMs(1_000, pages)).toBe(intervalMs);
+  });
+
+  it('costs what the longer intervals add up to', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 400 }), (pages) => {
+        let sum = 0;
+        for (let page = 0; page < pages; page++) sum += easedIntervalMs(1_000, page) - 1_000;
+        expect(easingMs(1_000, pages)).toBeCloseTo(sum, 6);
       }),
     );
   });

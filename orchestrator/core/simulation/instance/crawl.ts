@@ -2,7 +2,7 @@
  * The crawl of a modelled instance: one page at a time, at the pace of each domain, until the site bans its address.
  */
 import { type DomainPace, domainPaces } from '../../../../shared/domain/domains.ts';
-import { paceMarginMs } from '../../../../shared/domain/pacing.ts';
+import { easedIntervalMs, paceMarginMs, restAfterBanMs } from '../../../../shared/domain/pacing.ts';
 import { policyAt, type RobotsPolicy } from '../../../../shared/domain/robots-matcher.ts';
 import type { Progress } from '../../../../shared/wire/callbacks.ts';
 import { type ItemResult, PART_PRODUCTS } from '../../../../shared/wire/part.ts';
@@ -38,6 +38,10 @@ interface AtDomain {
   pacedGapMs: number;
   /** When a page was last right. */
   okAtMs: number | null;
+  /** Bans of its address there. */
+  bans: number;
+  /** Products stored since the last of them. */
+  rightPages: number;
   /** When the last product that waited was done. */
   emptiedMs: number;
 }
@@ -82,7 +86,7 @@ export class SimulatedCrawl {
     this.#domains = domainPaces(site.productUrl, null);
     this.#busiestShare = Math.max(...this.#domains.map(({ share }) => share));
     const none = { lastRequestMs: null, pacedFromMs: null, pacedGapMs: 0, okAtMs: null, emptiedMs: -Infinity };
-    this.#at = this.#domains.map(() => ({ ...none }));
+    this.#at = this.#domains.map(() => ({ ...none, bans: 0, rightPages: 0 }));
   }
 
   get hasPage(): boolean {
@@ -115,16 +119,23 @@ export class SimulatedCrawl {
     this.#wokenMs = now;
   }
 
-  begin(verdict: OwnIncident['verdict'], rule: string, now: number): void {
-    const untilMs = verdict === 'banned' ? now + this.#p.settings.site.ban.coolDownMs : null;
-    this.#setIncident({ verdict, rule, atMs: now, untilMs }, now);
+  begin(verdict: OwnIncident['verdict'], rule: string, now: number, domain: number): void {
+    let untilMs: number | null = null;
+    if (verdict === 'banned') {
+      const at = this.#at[domain]!;
+      at.rightPages = 0;
+      at.bans++;
+      const { ban, maxRequests } = this.#p.settings.site;
+      untilMs = now + (maxRequests === undefined ? restAfterBanMs(ban.coolDownMs, at.bans) : ban.coolDownMs);
+    }
+    this.#setIncident({ verdict, rule, domain, atMs: now, untilMs }, now);
   }
 
   /** The main server's decision about a suspicion; ignored without one. */
   decide(verdict: 'ok' | 'banned', now: number): void {
     const { incident } = this;
     if (incident?.verdict !== 'suspect') return;
-    if (verdict === 'banned') this.begin('banned', incident.rule, now);
+    if (verdict === 'banned') this.begin('banned', incident.rule, now, incident.domain);
     else this.#setIncident(null, now);
   }
 
@@ -237,8 +248,15 @@ export class SimulatedCrawl {
   #freeMs(domain: number): number {
     const { pacedFromMs, pacedGapMs } = this.#at[domain]!;
     if (pacedFromMs === null) return -Infinity;
-    const intervalMs = Math.max(this.intervalMs, policyAt(this.robots, domain)?.crawlDelayMs ?? 0);
+    const intervalMs = this.#intervalAt(domain);
     return pacedFromMs + Math.max(intervalMs + paceMarginMs(intervalMs), pacedGapMs);
+  }
+
+  #intervalAt(domain: number): number {
+    const intervalMs = Math.max(this.intervalMs, policyAt(this.robots, domain)?.crawlDelayMs ?? 0);
+    const { bans, rightPages } = this.#at[domain]!;
+    const isEased = bans > 0 || this.#p.settings.site.bannedLately?.includes(domain) === true;
+    return isEased ? easedIntervalMs(intervalMs, rightPages) : intervalMs;
   }
 
   #request(now: number): void {
@@ -256,8 +274,8 @@ export class SimulatedCrawl {
     const treatment = site.treat(instance, queued.product);
     if (treatment === 'ban' || treatment === 'odd') {
       this.tally.tried++;
-      if (treatment === 'odd') return this.begin('suspect', 'required-missing', now);
-      this.begin('banned', 'status-403', now);
+      if (treatment === 'odd') return this.begin('suspect', 'required-missing', now, domain);
+      this.begin('banned', 'status-403', now, domain);
       if (!this.#p.wrongs.keepsCrawlingBanned) return;
     }
     const pageMs = Math.max(instance.pageMs, queued.pageMs * instance.slowness);
@@ -280,7 +298,10 @@ export class SimulatedCrawl {
     tally.pageMs = Math.max(tally.pageMs, instance.pageMs);
     if (result.outcome !== 'failed') tally.served++;
     else if (page.isDown || result.reason === 'network' || result.reason === 'timeout') tally.unavailable++;
-    if (result.outcome === 'stored') at.okAtMs = doneAtMs;
+    if (result.outcome === 'stored') {
+      at.okAtMs = doneAtMs;
+      at.rightPages++;
+    }
     const { uncut } = shard;
     shard.settle(queued, result);
     if (uncut === 0 && shard.uncut > 0) onFirstResult(doneAtMs);

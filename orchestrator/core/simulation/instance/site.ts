@@ -14,6 +14,7 @@ export type Treatment = 'fine' | 'ban' | 'odd' | 'down';
 export interface OwnIncident {
   verdict: Incident['verdict'];
   rule: string;
+  domain: number;
   atMs: number;
   untilMs: number | null;
 }

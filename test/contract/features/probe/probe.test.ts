@@ -34,11 +34,11 @@ function stage(
   const runs: { series: Series; times: number[] }[] = [];
   let interrupted = false;
   async function play(series: Series, watch: SeriesWatch): Promise<void> {
-    const { intervalMs, requests: products } = series;
+    const { intervalMs, requests: products, maxRequests } = series;
     const { retryEveryMs: coolDownMs } = { ...LIMITS, ...change };
     const ban = { statuses: [], redirects: [], patterns: [], coolDownMs };
     const shape = { products, instances: 1, chunkSize: 10, deadlineMs: 480 * MINUTE, intervalMs };
-    const whole = await WholeRun.open({ ...shape, site: { onBan: 'cool-down', ban } });
+    const whole = await WholeRun.open({ ...shape, site: { onBan: 'cool-down', ban, maxRequests } });
     const times: number[] = [];
     runs.push({ series, times });
     const { length: number } = runs;
