@@ -283,7 +283,7 @@ export function findBarrier(
 ): Barrier | null {
   const { robots, maxRequests = Infinity } = site;
   const { incident } = queue.state;
-  const { pausedUntilMs } = queue.state.at(domain);
+  const pausedUntilMs = Math.max(queue.state.at(domain).pausedUntilMs, queue.pausedUntilMs);
   const policy = policyAt(queue.state.robots, domain);
   if (incident) return { kind: 'incident', untilMs: incident.untilMs };
   if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };

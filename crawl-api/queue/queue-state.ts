@@ -11,7 +11,7 @@ import type { Product } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
-import { type AddressIncident, CANARY_PAGE, type JournalRecord } from './records.ts';
+import { type AddressIncident, CANARY_PAGE, type JournalRecord, type StandingOrders } from './records.ts';
 import { isMiss, MissCounts } from './miss-counts.ts';
 import { ResultLines } from './result-lines.ts';
 
@@ -81,7 +81,7 @@ export class QueueState {
   readonly #doubtful = new Set<string>();
   /** Products in chunks held, granted or not, whatever their outcome. */
   held = 0;
-  orders: { intervalMs: number; deadline: string; sealed: boolean; drain: boolean } | null = null;
+  orders: StandingOrders | null = null;
   robots: RobotsPolicy | null = null;
   drained = false;
   incident: AddressIncident | null = null;
@@ -153,7 +153,10 @@ export class QueueState {
     },
     granted: ({ chunks }) => chunks.forEach((id) => this.#grant(id)),
     dropped: ({ chunks }) => chunks.forEach((id) => this.#drop(id)),
-    ordered: ({ intervalMs, deadline, sealed, drain }) => (this.orders = { intervalMs, deadline, sealed, drain }),
+    ordered: (record) => {
+      const { t: _, ...orders } = record;
+      this.orders = orders;
+    },
     robots: ({ policy }) => (this.robots = policy),
     drained: () => (this.drained = true),
     started: (record) => this.#start(record),

@@ -81,6 +81,12 @@ export class Queue {
     return this.state.orders ? Date.parse(this.state.orders.deadline) : this.#defaults.deadlineMs;
   }
 
+  /** Until when an operator wants no request from the fleet; 0 without a pause. */
+  get pausedUntilMs(): number {
+    const { pausedUntil } = this.state.orders ?? {};
+    return pausedUntil === undefined ? 0 : Date.parse(pausedUntil);
+  }
+
   get isSealed(): boolean {
     return this.state.orders?.sealed ?? false;
   }
@@ -122,7 +128,7 @@ export class Queue {
       held,
       open: held - stored - gone - failed,
       maxProducts: this.#maxProducts,
-      leftMs: this.deadlineMs - this.#clock.now(),
+      leftMs: this.deadlineMs - Math.max(this.#clock.now(), this.pausedUntilMs),
       productUrl: this.#defaults.productUrl,
       robots,
       intervalMs: this.#intervalMs,
@@ -169,9 +175,10 @@ export class Queue {
     const records: JournalRecord[] = [];
     if (drops.length > 0) records.push({ t: 'dropped', chunks: drops });
     if (grants.length > 0) records.push({ t: 'granted', chunks: grants });
-    const { intervalMs, deadline, sealed, drain } = orders;
-    let changed = !isDeepStrictEqual(this.state.orders, { intervalMs, deadline, sealed, drain });
-    if (changed) records.push({ t: 'ordered', intervalMs, deadline, sealed, drain });
+    const { intervalMs, deadline, sealed, drain, pausedUntil } = orders;
+    const standing = { intervalMs, deadline, sealed, drain, ...(pausedUntil === undefined ? {} : { pausedUntil }) };
+    let changed = !isDeepStrictEqual(this.state.orders, standing);
+    if (changed) records.push({ t: 'ordered', ...standing });
     if (orders.robots !== null && orders.robots.version !== this.state.robots?.version) {
       records.push({ t: 'robots', policy: orders.robots });
       changed = true;

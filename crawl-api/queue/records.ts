@@ -2,7 +2,7 @@
  * The records of the journal, in the order in which they happened. Replaying them rebuilds the state (queue-state.ts),
  * so a killed process resumes where it was.
  */
-import type { PartRef } from '../../shared/wire/callbacks.ts';
+import type { Orders, PartRef } from '../../shared/wire/callbacks.ts';
 import type { Product } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
@@ -26,6 +26,9 @@ export interface AddressIncident extends AtDomain {
   evidence: Evidence;
 }
 
+/** What holds until the next heartbeat is answered. */
+export type StandingOrders = Pick<Orders, 'intervalMs' | 'deadline' | 'pausedUntil' | 'sealed' | 'drain'>;
+
 export type JournalRecord =
   /** Chunks offered through the load balancer, not owned yet. */
   | { t: 'offered'; chunk: string; products: Product[] }
@@ -34,7 +37,7 @@ export type JournalRecord =
   /** Chunks that this instance does not own. */
   | { t: 'dropped'; chunks: string[] }
   /** Orders in force: pace, deadline, and whether more chunks may follow. */
-  | { t: 'ordered'; intervalMs: number; deadline: string; sealed: boolean; drain: boolean }
+  | ({ t: 'ordered' } & StandingOrders)
   /** A program on this machine asked to stop; no order reverses it. */
   | { t: 'drained' }
   | { t: 'robots'; policy: RobotsPolicy }

@@ -45,6 +45,10 @@ export const ERROR_KINDS = {
   'lock-held': { exit: EXIT.locked, doc: 'Another main server is crawling this site or writing to this result table.' },
   'run-unknown': { exit: EXIT.usage, doc: 'The database has no run with that name, or no run at all.' },
   'run-ended': { exit: EXIT.usage, doc: 'The run has already ended, so there is nothing to resume.' },
+  'pace-too-fast': {
+    exit: EXIT.config,
+    doc: 'orchestrator pace was asked for an interval that is not longer than the one of the run.',
+  },
   'run-not-held': { exit: EXIT.usage, doc: 'The results of the run are not held, so there is nothing to release.' },
   'run-overtaken': {
     exit: EXIT.held,

@@ -194,6 +194,8 @@ export const ordersSchema = z.strictObject({
   partsAck: z.int().min(-1),
   intervalMs: z.number().positive(),
   deadline: z.iso.datetime(),
+  /** No request of any kind before it; a page under way may end. Omitted: no pause. */
+  pausedUntil: z.iso.datetime().exactOptional(),
   /**
    * The canary page of an instance that has stored no product: one that another instance has stored. null: unchanged.
    */

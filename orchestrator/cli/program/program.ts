@@ -21,6 +21,7 @@ const HEADINGS = {
     'discover',
     'resume',
     'retry',
+    'pace',
     'stop',
     'cancel',
     'publish',

@@ -13,7 +13,7 @@ import {
   planFlags,
   yesFlag,
 } from './flags.ts';
-import { readCount, readDueStart, readReasons } from './readers.ts';
+import { readCount, readDuration, readDueStart, readReasons } from './readers.ts';
 
 export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
@@ -85,6 +85,20 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
       return (given: Given & { reason?: FailureReason[] }, output: Output) =>
         retryCommand({ ...given, reasons: given.reason }, output);
     },
+  },
+  {
+    name: 'pace',
+    help: ['docs/slower.md', 'pace RUN --interval 20s', 'pace RUN --pause 30m', 'pace RUN --reset'],
+    description: 'slow a run down, or pause it: the site asks for less',
+    argument: ['[run]', 'default: the newest unfinished run'],
+    options: [
+      flag('--interval <duration>', 'between two requests of one address; only longer than configured', readDuration),
+      flag('--pause <duration>', 'no request from any address for so long', readDuration),
+      flag('--next-plan', 'the plan after this run keeps the interval and the number of addresses, too'),
+      flag('--reset', 'go back to what is configured').conflicts(['interval', 'pause', 'nextPlan']),
+      configFlag,
+    ],
+    load: async () => (await import('../commands/pace.ts')).paceCommand,
   },
   {
     name: 'stop',

@@ -3,6 +3,7 @@ import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import { intervalUnder } from '../model/robots-pace.ts';
+import { intervalOf, pausedUntilMs } from '../model/operator-pace.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from '../decide/ban-policy.ts';
@@ -50,13 +51,20 @@ export function ordersFor(world: World, sender: Sender): Orders {
     drain,
     fenced: sender.fenced,
     partsAck: sender.partsAck,
-    intervalMs: intervalUnder(robots, world.run.settings.site.intervalMs) * world.site.slowdown,
+    intervalMs: intervalUnder(robots, intervalOf(world.run)) * world.site.slowdown,
     deadline: new Date(drainAtMs(world.run)).toISOString(),
+    ...pauseOf(world),
     robots: robots === null || robots.version === heartbeat.robots ? null : robots,
     returnProducts: serves && mustReturnProducts(world, record),
     verdict: serves ? judgeSuspicion(world, record) : null,
     canaryPage: sender.canaryPage,
   };
+}
+
+/** Omitted without a pause: an instance of an earlier version refuses a reply with a key that it does not know. */
+function pauseOf({ nowMs, run }: World): Pick<Orders, 'pausedUntil'> {
+  const untilMs = pausedUntilMs(run);
+  return untilMs > nowMs ? { pausedUntil: new Date(untilMs).toISOString() } : {};
 }
 
 /**

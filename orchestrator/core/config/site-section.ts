@@ -114,7 +114,9 @@ export const siteSection = z.strictObject({
         .max(100)
         .default([])
         .describe('RE2 patterns that mean a ban when the beginning of a page matches one, ignoring case.'),
-      cool_down: positiveDuration().prefault('30m').describe('How long a banned address is left alone.'),
+      cool_down: positiveDuration()
+        .prefault('30m')
+        .describe('How long a banned address is left alone: twice as long with each further ban of it, up to a day.'),
     })
     .prefault({})
     .describe(

@@ -429,6 +429,8 @@ export const MIGRATIONS: readonly Migration[] = [
     // Results of a part for products that its instance was never granted; null: none.
     columns: { crawlfleet_parts: { put_aside: (t) => t.integer('put_aside') } },
   },
+  // What the operator asks of the run. JSON: OperatorPace.
+  { name: 'operator-pace', columns: { crawlfleet_runs: { operator_pace: (t) => t.text('operator_pace') } } },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -3,11 +3,14 @@ import type { Knex } from 'knex';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../../shared/domain/sharing.ts';
+import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { Progress } from '../../../shared/wire/callbacks.ts';
 import { canMoveRun, isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
-import type { HostPace } from '../plan/host-pace.ts';
+import { type AskedPace, type HostPace, hostsOf, type OperatorPace } from '../plan/host-pace.ts';
+import { ALL_GONE } from '../decide/ban-policy.ts';
 import { pacesOf } from '../decide/site-cap.ts';
+import { operatorPaceOf } from '../model/operator-pace.ts';
 import type { FillRates, ListedRun, RunReport, NumberReport, ValueProfile } from '../model/report.ts';
 import type { RunSample } from '../model/sample.ts';
 import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, StopRequest } from '../model/stores.ts';
@@ -26,7 +29,10 @@ import type { DiscoveryCounts } from '../model/discovery.ts';
 const RUNS = 'crawlfleet_runs';
 
 const RUN = new Columns<
-  Omit<RunRecord, 'fill' | 'values' | 'numbers' | 'discovery' | 'paces' | 'measuredTailMs' | 'balancers'>
+  Omit<
+    RunRecord,
+    'fill' | 'values' | 'numbers' | 'discovery' | 'paces' | 'operatorPace' | 'measuredTailMs' | 'balancers'
+  >
 >({
   id: 'text',
   parentId: 'text',
@@ -52,7 +58,7 @@ const RUN = new Columns<
 const LOOKED_BACK = 1_000;
 const RUNS_AT_ONCE = 50;
 
-type JsonColumn = 'fill' | 'value_profile' | 'numbers' | 'discovery' | 'paces' | 'balancer';
+type JsonColumn = 'fill' | 'value_profile' | 'numbers' | 'discovery' | 'paces' | 'operator_pace' | 'balancer';
 type RunColumns = Record<string, unknown> & Record<JsonColumn, string | null>;
 
 export class KnexRunStore extends KnexLocks implements RunStore {
@@ -122,13 +128,36 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     return times.sort((a, b) => a - b)[times.length >> 1] ?? null;
   }
 
-  async lastPace(host: string): Promise<HostPace | null> {
+  async lastPace(host: string, bannedSinceMs: number): Promise<AskedPace | null> {
+    const pace = await this.#lastPace(host);
+    return pace !== null && (await this.#hasBanned(host, bannedSinceMs)) ? { ...pace, bannedLately: true } : pace;
+  }
+
+  /** Whether the host banned an address, probes apart: they look for bans. */
+  async #hasBanned(host: string, sinceMs: number): Promise<boolean> {
+    const bans = await this.#rows<{ run_id: string; evidence: string }>((knex) =>
+      knex('crawlfleet_incidents')
+        .where({ verdict: 'banned' })
+        .whereNot({ rule: ALL_GONE })
+        .where('at', '>=', sinceMs)
+        .select('run_id', 'evidence'),
+    );
+    const runs = [...new Set(bans.filter((ban) => bannedBy(ban, host)).map(({ run_id }) => run_id))];
+    for (const id of runs) {
+      const settings = (await this.get(id))?.settings;
+      if (settings && settings.site.maxRequests === undefined && hostsOf(settings.site.productUrl).includes(host))
+        return true;
+    }
+    return false;
+  }
+
+  async #lastPace(host: string): Promise<AskedPace | null> {
     for (let known = 0; known < LOOKED_BACK; known += RUNS_AT_ONCE) {
       const rows = await this.#rows<RunColumns>((knex) =>
         knex(RUNS).orderBy(NEWEST_FIRST).offset(known).limit(RUNS_AT_ONCE),
       );
       const runs = rows.map(toRecord).filter(({ settings }) => settings.site.maxRequests === undefined);
-      const pace = runs.flatMap(pacesOf).find((own) => own.host === host);
+      const pace = runs.flatMap(askedOf).find((own) => own.host === host);
       if (pace !== undefined || rows.length < RUNS_AT_ONCE) return pace ?? null;
     }
     return null;
@@ -136,6 +165,18 @@ export class KnexRunStore extends KnexLocks implements RunStore {
 
   async setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
     const changed = await inQuery(this.db, (knex) => whereAccepted(knex, id, request).update({ request }));
+    return changed > 0;
+  }
+
+  async setOperatorPace(id: string, pace: OperatorPace): Promise<boolean> {
+    const changed = await inQuery(this.db, (knex) =>
+      knex(RUNS)
+        .where({ id })
+        .modify((run) => {
+          if (pace.addresses !== null) void run.whereIn('phase', OPEN_RUN_PHASES);
+        })
+        .update({ operator_pace: JSON.stringify(pace) }),
+    );
     return changed > 0;
   }
 
@@ -154,6 +195,19 @@ export class KnexRunStore extends KnexLocks implements RunStore {
   #rows<T>(select: (knex: Knex) => PromiseLike<unknown>): Promise<T[]> {
     return inQuery(this.db, (knex) => rowsOf<T>(select(knex)));
   }
+}
+
+/** What the hosts of a run asked of it, and its operator for the next plan. */
+function askedOf(run: RunRecord): AskedPace[] {
+  const pace = operatorPaceOf(run);
+  const kept = pace?.runId === run.id && pace.isForNextPlan ? { operatorPace: pace } : {};
+  return pacesOf(run).map((own) => ({ ...own, ...kept }));
+}
+
+/** By the page in its evidence; one without a page may be of any host of the run. */
+function bannedBy({ evidence }: { evidence: string }, host: string): boolean {
+  const { url } = JSON.parse(evidence) as Evidence;
+  return !URL.canParse(url) || hostsOf(url).includes(host);
 }
 
 /** The published runs over a list. */
@@ -288,6 +342,7 @@ function toRecord(row: RunColumns): RunRecord {
     ...(row.value_profile === null ? {} : { values: JSON.parse(row.value_profile) as ValueProfile }),
     ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
     ...(row.paces === null ? {} : { paces: JSON.parse(row.paces) as HostPace[] }),
+    ...(row.operator_pace === null ? {} : { operatorPace: JSON.parse(row.operator_pace) as OperatorPace }),
     ...(row.discovery === null ? {} : { discovery: JSON.parse(row.discovery) as DiscoveryCounts }),
   };
 }

@@ -7,6 +7,7 @@ import type { Action, HaltReason } from '../model/actions.ts';
 import { behindBalancer, mustEnd, admitLaunches } from './launches/launch-admission.ts';
 import { haltReason } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
+import { operatorPaceNotes } from './operator-pace.ts';
 import { keepSlowerPaces } from './site-cap.ts';
 import { extraLaunches } from './extra-launches.ts';
 import { rotations } from './address-rotation.ts';
@@ -66,7 +67,8 @@ function decideFleet(world: World): Action[] {
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
   if (halt === null) actions.push(...takeUrls(world));
   if (halt === null) actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world));
-  actions.push(...keepSlowerPaces(world), ...stallNotes(world), ...unansweredNotes(world), ...refusedNotes(world));
+  actions.push(...keepSlowerPaces(world), ...operatorPaceNotes(world), ...stallNotes(world));
+  actions.push(...unansweredNotes(world), ...refusedNotes(world));
   actions.push(...decideOldEpochs(world, latest));
 
   const isReady = (r: InstanceRecord): boolean => r.phase === 'ready' || r.phase === 'crawling';

@@ -1,6 +1,7 @@
 /**
- * A site that asks for a slower pace in mid-run is not met by more addresses: from then on each of its hosts gets at
- * most what the addresses at work made of the pace asked for. Pure; docs/decisions/0010-robots.md has the reasons.
+ * A site or an operator that asks for a slower pace in mid-run is not met by more addresses: from then on each host
+ * gets at most what the addresses at work made of the pace asked for. Pure; docs/decisions/0010-robots.md and
+ * 0045-operator-pace.md have the reasons.
  */
 import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { withDelays } from '../../../shared/domain/robots.ts';
@@ -8,12 +9,14 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { addressesInWords, addressesWithin, type HostCap, type HostPace, hostsOf, rateOf } from '../plan/host-pace.ts';
 import type { Action } from '../model/actions.ts';
 import { hasRequests, openIncident } from '../model/instance-state.ts';
+import { intervalOf, operatorPaceOf, pausedUntilMs } from '../model/operator-pace.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
+import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import type { Observed } from '../model/world.ts';
 
 type Seen = Pick<Observed, 'run' | 'fleet' | 'raised'>;
 
-type Stored = Pick<RunRecord, 'paces' | 'plan' | 'settings'>;
+type Stored = Pick<RunRecord, 'paces' | 'plan' | 'settings' | 'operatorPace'>;
 
 /** What the hosts of the run ask for, in the order of its domains: as planned, or as stored since. */
 export const pacesOf = (run: Stored): readonly HostPace[] =>
@@ -39,7 +42,7 @@ export function raisedPaces(
     delayMs: Math.max(pace.intervalMs, policyAt(robots, domain)?.crawlDelayMs ?? 0),
   }));
   if (asked.every(({ pace, delayMs }) => delayMs === pace.intervalMs)) return null;
-  const atWork = fleet.serving.filter(isAtWork).length || run.plan.instances;
+  const atWork = addressesAtWork(run, fleet);
   return asked.map(({ pace, delayMs }): HostPace => {
     if (delayMs === pace.intervalMs) return pace;
     const addresses = Math.min(atWork, pace.cap?.addresses ?? Infinity);
@@ -48,30 +51,50 @@ export function raisedPaces(
   });
 }
 
+/** Those that send requests; before there is one, the plan's number. */
+export const addressesAtWork = (
+  { plan }: Pick<RunRecord, 'plan'>,
+  { serving }: Pick<FleetSnapshot, 'serving'>,
+): number => serving.filter(isAtWork).length || plan.instances;
+
 /** It sends requests: it has said hello, has or may get products, and no ban rests it. */
 const isAtWork = (record: InstanceRecord): boolean =>
   (record.phase === 'ready' || record.phase === 'crawling') &&
   openIncident(record)?.verdict !== 'banned' &&
   hasRequests(record);
 
-/** The caps of the hosts: empty where none has one; else one for each domain. Called for each slot and heartbeat. */
-const capsOf = ({ run, raised }: Pick<Observed, 'run' | 'raised'>): (HostCap | null)[] =>
-  (raised ?? knownPaces(run) ?? []).map(({ cap }) => cap ?? null);
+/** The caps of the hosts: empty where no host has one; else one for each domain. Called for each slot and heartbeat. */
+function capsOf({ run, raised }: Pick<Observed, 'run' | 'raised'>): (HostCap | null)[] {
+  const asked = operatorPaceOf(run);
+  if (asked === null) return (raised ?? knownPaces(run) ?? []).map(({ cap }) => cap ?? null);
+  return (raised ?? pacesOf(run)).map(({ intervalMs, cap }) => {
+    const { addresses, atMs, runId } = asked;
+    const delayMs = Math.max(intervalMs, asked.intervalMs ?? 0);
+    const own = { addresses, delayMs, beforeMs: intervalMs, atMs, runId };
+    return cap !== undefined && rateOf(cap) < rateOf(own) ? cap : own;
+  });
+}
 
-/** robots.txt as the fleet keeps it: where more addresses are up than the cap counts, each of them is slower. */
+/**
+ * robots.txt as the fleet keeps it: with the interval that an operator asks for, and where more addresses are up than
+ * the cap counts, each of them is slower.
+ */
 export function robotsInForce(seen: Seen, robots: RobotsPolicy): RobotsPolicy;
 export function robotsInForce(seen: Seen, robots: RobotsPolicy | null): RobotsPolicy | null;
 export function robotsInForce(seen: Seen, robots: RobotsPolicy | null): RobotsPolicy | null {
   const caps = capsOf(seen);
   if (robots === null || caps.every((cap) => cap === null)) return robots;
   const { up, ending } = seen.fleet.addresses;
-  const slowest = caps.map((cap) => (cap === null ? 0 : Math.ceil((up + ending) * (1_000 / rateOf(cap)) - 1e-6)));
+  const askedMs = operatorPaceOf(seen.run)?.intervalMs ?? 0;
+  const slowest = caps.map((cap) =>
+    cap === null ? 0 : Math.max(askedMs, Math.ceil((up + ending) * (1_000 / rateOf(cap)) - 1e-6)),
+  );
   return withDelays(robots, slowest);
 }
 
 /** How many addresses the caps allow at the pace in force; Infinity without one. More of them would only be slower. */
 export function addressesAllowed({ run, raised, robots }: Pick<Observed, 'run' | 'raised' | 'robots'>): number {
-  const { intervalMs } = run.settings.site;
+  const intervalMs = intervalOf(run);
   const allowed = capsOf({ run, raised }).map((cap, domain) => {
     if (cap === null) return Infinity;
     return addressesWithin(rateOf(cap), Math.max(intervalMs, policyAt(robots, domain)?.crawlDelayMs ?? 0));
@@ -104,8 +127,9 @@ export function withinCaps(world: Observed, actions: readonly Action[]): readonl
   return actions.filter((action) => action.kind !== 'claim' || room-- > 0);
 }
 
-/** The site has asked it to wait (Retry-After), and it does. */
-export function isResting({ nowMs }: Pick<Observed, 'nowMs'>, record: InstanceRecord): boolean {
+/** The site (Retry-After) or the operator has asked it to wait, and it does. */
+export function isResting({ nowMs, run }: Pick<Observed, 'nowMs' | 'run'>, record: InstanceRecord): boolean {
+  if (pausedUntilMs(run) > nowMs) return true;
   const { progress, lastHeartbeatAtMs } = record;
   const restMs = progress?.restMs ?? 0;
   return restMs > 0 && (lastHeartbeatAtMs ?? 0) + restMs > nowMs;

@@ -14,7 +14,7 @@ import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { Hello, PartRef, Progress } from '../../../shared/wire/callbacks.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../cloud/compute.ts';
-import type { HostPace } from '../plan/host-pace.ts';
+import type { AskedPace, HostPace, OperatorPace } from '../plan/host-pace.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { AssertCounts } from './assertions.ts';
@@ -62,6 +62,8 @@ export interface RunRecord extends NewRun {
   request: StopRequest | null;
   /** What the hosts of the site ask for since one of them asked for a slower pace; omitted before that. */
   paces?: readonly HostPace[];
+  /** What its operator asks of it (`orchestrator pace`); omitted: as the plan says. */
+  operatorPace?: OperatorPace;
   /** How long uploading and loading have taken so far. Not in the database: the observer adds it. */
   measuredTailMs?: number | undefined;
   report: RunReport | null;
@@ -210,13 +212,18 @@ export interface RunStore {
    * last `limit`; null without one.
    */
   measuredPageMs(listKey: string, render: RunSettings['site']['render'], limit: number): Promise<number | null>;
-  /** What this host asked of the last run that crawled it, probes apart; null if none of the last 1,000 runs did. */
-  lastPace(host: string): Promise<HostPace | null>;
+  /**
+   * What this host asked of the last run that crawled it, probes apart, and whether it has banned an address of a run
+   * since then; null if none of the last 1,000 runs did.
+   */
+  lastPace(host: string, bannedSinceMs: number): Promise<AskedPace | null>;
   /**
    * True when the run will end because of this request. False when the run has ended or is held, or a request is
    * already stored: only `cancel` replaces any other. Idempotent.
    */
   setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean>;
+  /** Stores what the operator asks of the run. False: the run has ended, which takes only a reset. Idempotent. */
+  setOperatorPace(id: string, pace: OperatorPace): Promise<boolean>;
   /**
    * Stores a point of the run's charts; one of the same moment stays. Omitted in memory, where no page shows charts.
    */

@@ -8,7 +8,8 @@ import { roomIn } from './spread.ts';
 import { dollars, plural } from './wording.ts';
 
 export interface Ceiling {
-  key: 'run.max_instances' | 'site.max_rate' | 'Crawl-delay' | 'aws.vcpu_quota' | 'aws.regions' | 'run.max_cost';
+  key:
+    'run.max_instances' | 'site.max_rate' | 'Crawl-delay' | 'pace' | 'aws.vcpu_quota' | 'aws.regions' | 'run.max_cost';
   instances: number;
   verdict: Exclude<PlanVerdict, 'feasible' | 'too-few-products'>;
   /** Why a fleet of n does not fit, in one sentence. */
@@ -23,6 +24,7 @@ export const ceilings = (planning: Planning): Ceiling[] =>
     maxInstances(planning),
     maxRate(planning),
     ...siteCaps(planning),
+    operatorCap(planning),
     regions(planning) ?? quota(planning),
     budget(planning),
   ].filter((c) => c !== null);
@@ -77,6 +79,21 @@ function siteCaps({ input: { paces = [] }, work }: Planning): Ceiling[] {
       },
     ];
   });
+}
+
+/** What the operator of the last run asked for this plan, too. */
+function operatorCap({ input: { operatorPace } }: Planning): Ceiling | null {
+  const addresses = operatorPace?.addresses ?? null;
+  if (operatorPace === undefined || addresses === null) return null;
+  const { runId } = operatorPace;
+  return {
+    key: 'pace',
+    instances: addresses,
+    verdict: 'infeasible',
+    fault: (n) =>
+      `It takes ${plural(n, 'instance')}, and the operator of run ${runId} asked this plan for no more addresses than were at work: ${addresses}.`,
+    remedy: () => `orchestrator pace ${runId} --reset, once the site agrees`,
+  };
 }
 
 function quota({ input, type }: Planning): Ceiling | null {

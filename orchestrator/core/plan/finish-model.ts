@@ -6,6 +6,7 @@
  * finish by t is a product of known factors and is computed, not sampled. 200 draws then distinguish 99.9 % from 99.8
  * %, for three instances as for three thousand, in well under a millisecond.
  */
+import { easingMs } from '../../../shared/domain/pacing.ts';
 import type { Random } from '../../../shared/ports/random.ts';
 import {
   largestChunk,
@@ -133,7 +134,7 @@ export class FinishModel {
 
   /** Crawl time including the rotations that the slowest of n instances needs on the way. */
   #slowestMs(draw: Draw, each: number, instances: number): number {
-    const crawlMs = this.#slowestCrawlMs(draw, each, instances);
+    const crawlMs = this.#slowestCrawlMs(draw, each, instances) + easingMs(this.#work.easedMs, each);
     return crawlMs + lostToRotation(this.#input, crawlMs, instances);
   }
 

@@ -1,6 +1,6 @@
 /** The deterministic sums of a plan: how long a fleet of n takes when everything takes its usual time. */
 import { busiestDomain, type DomainPace, meanSpacingMs, ONE_DOMAIN } from '../../../shared/domain/domains.ts';
-import { plannedSpacingMs } from '../../../shared/domain/pacing.ts';
+import { easingMs, plannedSpacingMs } from '../../../shared/domain/pacing.ts';
 import { chunkSize, MAX_CHUNK } from '../../../shared/domain/sharing.ts';
 import type { PlanInput } from './plan.ts';
 import { rotationCostMs, rotationsDuring } from './address-rotation.ts';
@@ -34,10 +34,13 @@ export interface Work {
   paceMs: number;
   /** Time of an instance's last product: no interval after its last page. */
   lastMs: number;
+  /** The interval that an address begins at twice, times the requests of a product; 0 where it does not. */
+  easedMs: number;
 }
 
 export function workOf(input: PlanInput): Work {
   const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach, browser, domains = ONE_DOMAIN } = input;
+  const isEased = input.bannedLately !== undefined;
   const intervalMs = rate === null ? wanted : Math.max(wanted, (domains.length * 1_000) / rate);
   const pageMs = pageP50Ms + PAGE_OVERHEAD_MS;
   const answerMs = browser ? Math.min(pageP50Ms, RENDERED_ANSWER_MS) : pageP50Ms;
@@ -54,6 +57,7 @@ export function workOf(input: PlanInput): Work {
     requestMs,
     paceMs: requestMs * pagesEach,
     lastMs: pageSpacingMs * (pagesEach - 1) + pageMs,
+    easedMs: isEased ? Math.max(intervalMs, busiest.delayMs) * pagesEach : 0,
   };
 }
 
@@ -86,13 +90,16 @@ const startMs = (input: PlanInput, instances: number): number => rampMs(input, i
 
 /** How long one instance needs for its products. */
 export const crawlMs = (work: Work, products: number): number =>
-  products <= 0 ? 0 : (products - 1) * work.paceMs + work.lastMs;
+  products <= 0 ? 0 : (products - 1) * work.paceMs + work.lastMs + easingMs(work.easedMs, products);
 
 /** Products that the last of n instances can crawl in the time between start and tail. */
 export function capacityOf(input: PlanInput, work: Work, instances: number): number {
   const windowMs = input.deadlineMs - startMs(input, instances) - input.tailMs;
   const crawlableMs = windowMs - lostToRotationsIn(input, windowMs, instances);
-  return crawlableMs < work.lastMs ? 0 : 1 + Math.floor((crawlableMs - work.lastMs) / work.paceMs);
+  if (crawlableMs < work.lastMs) return 0;
+  let products = 1 + Math.floor((crawlableMs - work.lastMs) / work.paceMs);
+  while (work.easedMs > 0 && crawlMs(work, products) > crawlableMs) products--;
+  return products;
 }
 
 /** When n instances finish if everything takes its usual time and boots are slow. */

@@ -27,6 +27,31 @@ export interface HostCap {
   isLast?: true;
 }
 
+/**
+ * What `orchestrator pace` asks of a run until it is reset: docs/decisions/0045-operator-pace.md. Times are
+ * milliseconds.
+ */
+export interface OperatorPace {
+  atMs: number;
+  /** Per address, as `site.interval`; null: as configured. */
+  intervalMs: number | null;
+  /** No request before it; null without a pause. */
+  pausedUntilMs: number | null;
+  /** Those at work when it was first asked for: at this interval they are the most that a host gets. Null: reset. */
+  addresses: number | null;
+  /** The plan after this run keeps it, too. */
+  isForNextPlan: boolean;
+  runId: string;
+}
+
+/** What a host, or the operator, asked of the last run that crawled it. */
+export interface AskedPace extends HostPace {
+  /** Omitted where the next plan is not to keep it. */
+  operatorPace?: OperatorPace;
+  /** It banned an address of a run lately. */
+  bannedLately?: true;
+}
+
 /** Names the hosts of a shop, in the order of its domains. */
 export const hostsOf = (productUrl: ProductUrl): string[] =>
   templatesOf(productUrl).map((template) => {
@@ -39,7 +64,8 @@ export const addressesInWords = (count: number, one: string, many: string): stri
   count === 1 ? `1 address ${one}` : `${count} addresses ${many}`;
 
 /** Requests per second of all addresses together. */
-export const rateOf = ({ addresses, delayMs }: HostCap): number => (addresses * 1_000) / delayMs;
+export const rateOf = ({ addresses, delayMs }: Pick<HostCap, 'addresses' | 'delayMs'>): number =>
+  (addresses * 1_000) / delayMs;
 
 /**
  * How many addresses keep within a rate at this interval. A small tolerance: 0.3/s at 10 s is three addresses, not

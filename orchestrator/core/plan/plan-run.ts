@@ -75,6 +75,8 @@ function figures(planning: Planning, instances: number): Figures {
     intervalMs: work.intervalMs,
     ...(work.domains.length === 1 ? {} : { domains: { count: work.domains.length, busiestShare: work.busiest.share } }),
     ...(input.paces === undefined ? {} : { paces: input.paces.map((pace) => atLeast(pace, work.intervalMs)) }),
+    ...(input.operatorPace === undefined ? {} : { operatorPace: input.operatorPace }),
+    ...(input.bannedLately === undefined ? {} : { bannedLately: input.bannedLately }),
     paceMs: work.paceMs,
     deadlineMs: input.deadlineMs,
     bootP95Ms: input.bootP95Ms,

@@ -1,6 +1,6 @@
 /** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
 import type { DomainPace } from '../../../shared/domain/domains.ts';
-import type { HostPace } from './host-pace.ts';
+import type { HostPace, OperatorPace } from './host-pace.ts';
 import type { Prices } from './price-table.ts';
 import type { PlanRegion } from './spread.ts';
 
@@ -35,6 +35,10 @@ export interface PlanInput extends BillingTerms {
   maxRatePerSecond: number | null;
   /** The pace of each domain, with what it has asked for; omitted: the interval and the delays are all. */
   paces?: readonly HostPace[];
+  /** What the operator of the last run asked for this plan, too; omitted: nothing. */
+  operatorPace?: OperatorPace;
+  /** Domains that banned an address lately: each address begins there as after a ban; omitted: none. */
+  bannedLately?: readonly number[];
   /** Median time of a page, from earlier runs or a default. */
   pageP50Ms: number;
   bootP50Ms: number;
@@ -151,6 +155,10 @@ export interface Plan {
   domains?: { count: number; busiestShare: number };
   /** The pace of each domain; omitted for one that has asked for nothing but the interval. */
   paces?: readonly HostPace[];
+  /** What the operator of the last run asked for this one, too; omitted: nothing. */
+  operatorPace?: OperatorPace;
+  /** Domains that banned an address lately; omitted: none. */
+  bannedLately?: readonly number[];
   /** Time per product: for each of its pages, interval plus margin, or the page time if that is longer. */
   paceMs: number;
   deadlineMs: number;

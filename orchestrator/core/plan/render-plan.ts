@@ -20,7 +20,7 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     ...(plan.recrawl ? recrawl(plan.recrawl) : []),
     ...row(
       'pace',
-      `one request per ${formatDuration(plan.intervalMs)}${plan.domains ? ', domain' : ''} and address (planned with ${formatPace(plan.paceMs)} a ${noun(plan)})`,
+      `one request per ${formatDuration(Math.max(plan.intervalMs, plan.operatorPace?.intervalMs ?? 0))}${plan.domains ? ', domain' : ''} and address (planned with ${formatPace(plan.paceMs)} a ${noun(plan)})`,
     ),
     ...(plan.domains ? row('domains', domains(plan.domains)) : []),
     ...row('deadline', formatDuration(plan.deadlineMs)),

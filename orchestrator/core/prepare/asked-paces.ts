@@ -1,4 +1,5 @@
 /** What the hosts of the site asked of their last run, and what that means for the next plan. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { withDelays } from '../../../shared/domain/robots.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
@@ -7,17 +8,50 @@ import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
 import type { Database } from '../db/connect.ts';
 import { createReaders } from '../db/create-stores.ts';
 import { isMigrated } from '../db/migrate.ts';
-import { type HostPace, hostsOf } from '../plan/host-pace.ts';
-import type { Plan } from '../plan/plan.ts';
+import { type AskedPace, type HostPace, hostsOf, type OperatorPace } from '../plan/host-pace.ts';
+import type { Plan, PlanInput } from '../plan/plan.ts';
 import type { Config } from '../config/load-config.ts';
 
-/** The paces that each host of the site asked of its last run, where it asked for a slower one. */
-export async function readAskedPaces(config: Config, database: Database): Promise<HostPace[]> {
+/** How long a host is remembered that has banned an address: it covers schedules that run weekly. */
+const REMEMBERED_MS = 7 * 86_400_000;
+
+/**
+ * Of the last run of each host of the site, where it or the operator asked for a slower pace, or it banned an address.
+ */
+export async function readAskedPaces(config: Config, database: Database): Promise<AskedPace[]> {
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
   if (!(await isMigrated(database))) return [];
   const { runs } = createReaders(database);
-  const paces = await Promise.all(hostsOf(config.values.site.product_url).map((host) => runs.lastPace(host)));
-  return paces.filter((pace) => pace !== null && pace.cap !== undefined) as HostPace[];
+  const sinceMs = systemClock.now() - REMEMBERED_MS;
+  const hosts = hostsOf(config.values.site.product_url);
+  const paces = await Promise.all(hosts.map((host) => runs.lastPace(host, sinceMs)));
+  return paces.filter((pace) => pace !== null && isSlower(pace)) as AskedPace[];
+}
+
+const isSlower = ({ cap, operatorPace, bannedLately }: AskedPace): boolean =>
+  cap !== undefined || operatorPace !== undefined || bannedLately === true;
+
+/**
+ * What the plan keeps beside the paces: of the operator the slowest pace, and the domains that banned an address
+ * lately.
+ */
+export function keptFrom(
+  { values, maxRequests }: Pick<Config, 'values' | 'maxRequests'>,
+  asked: readonly AskedPace[],
+): Pick<PlanInput, 'operatorPace' | 'bannedLately'> {
+  const [operatorPace] = asked
+    .flatMap((pace) => pace.operatorPace ?? [])
+    .toSorted((a, b) => (b.intervalMs ?? 0) - (a.intervalMs ?? 0));
+  // A probe finds out what happens at its interval.
+  const bannedLately = hostsOf(values.site.product_url).flatMap((host, domain) =>
+    maxRequests === undefined && asked.some((pace) => pace.host === host && pace.bannedLately) ? [domain] : [],
+  );
+  return {
+    ...(operatorPace === undefined
+      ? {}
+      : { operatorPace: { ...operatorPace, pausedUntilMs: null, isForNextPlan: false } }),
+    ...(bannedLately.length === 0 ? {} : { bannedLately }),
+  };
 }
 
 /**
@@ -53,16 +87,33 @@ export function plannedPaces(
   return { robots: slowed, paces };
 }
 
-/** What the caps mean for the deadline, a line for each host. */
-export function capWarnings({ paces = [], verdict, earliestEndMs, deadlineMs }: Plan): string[] {
-  return paces.flatMap(({ host, cap }) => {
+/** What the caps mean for the deadline, a line for each host, and what else slows the plan down. */
+export function capWarnings(plan: Plan): string[] {
+  const { paces = [], operatorPace, bannedLately = [], verdict, earliestEndMs, deadlineMs } = plan;
+  const end =
+    verdict === 'feasible'
+      ? `the deadline of ${formatDuration(deadlineMs)} holds with that`
+      : `the deadline of ${formatDuration(deadlineMs)} ${earliestEndMs === null ? 'cannot be kept' : `is too early for that: the earliest end is ${formatDuration(earliestEndMs)} after the start`}`;
+  const ofOperator =
+    operatorPace === undefined
+      ? []
+      : [
+          `the operator of run ${operatorPace.runId} asked this plan to keep ${operatorPaceInWords(plan, operatorPace)}; ${end}. orchestrator pace ${operatorPace.runId} --reset forgets it`,
+        ];
+  const afterBan =
+    bannedLately.length === 0
+      ? []
+      : [
+          'the site banned an address within the last seven days: each address begins there at twice the interval, and halves the excess with each 20 right pages',
+        ];
+  const ofSite = paces.flatMap(({ host, cap }) => {
     if (cap === undefined) return [];
-    const end =
-      verdict === 'feasible'
-        ? `the deadline of ${formatDuration(deadlineMs)} holds with that`
-        : `the deadline of ${formatDuration(deadlineMs)} ${earliestEndMs === null ? 'cannot be kept' : `is too early for that: the earliest end is ${formatDuration(earliestEndMs)} after the start`}`;
     return [
       `robots.txt of ${host} raised its Crawl-delay from ${formatDuration(cap.beforeMs)} to ${formatDuration(cap.delayMs)} during run ${cap.runId}: the plan keeps that as the interval, and ${capInWords(cap)}; ${end}. With the site's permission site.max_rate takes the place of this limit`,
     ];
   });
+  return [...ofSite, ...ofOperator, ...afterBan];
 }
+
+const operatorPaceInWords = (plan: Pick<Plan, 'intervalMs'>, { intervalMs, addresses }: OperatorPace): string =>
+  `${formatDuration(Math.max(plan.intervalMs, intervalMs ?? 0))} between two requests of one address, and no more addresses than were at work (${addresses})`;

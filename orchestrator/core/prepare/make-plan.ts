@@ -3,6 +3,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import { domainPaces } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { withDelays } from '../../../shared/domain/robots.ts';
 import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
 import { packSettingsOf } from '../act/launches/crawl-settings.ts';
@@ -13,7 +14,7 @@ import { type BrowserBoot, defaultsFor } from '../plan/defaults.ts';
 import { balancerAddresses, NO_BALANCER } from '../model/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../plan/instance-types.ts';
 import { planRun } from '../plan/plan-run.ts';
-import type { HostPace } from '../plan/host-pace.ts';
+import type { AskedPace } from '../plan/host-pace.ts';
 import type { Plan, PlanInput, QuotaFacts } from '../plan/plan.ts';
 import { rotationFault, shortestRotationMs } from '../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
@@ -22,7 +23,7 @@ import type { Config } from '../config/load-config.ts';
 import { MAX_IN_REGION } from '../config/schema.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
-import { capWarnings, plannedPaces } from './asked-paces.ts';
+import { capWarnings, keptFrom, plannedPaces } from './asked-paces.ts';
 import { deadlineOf, settingsOf } from './settings-of.ts';
 import { clockWarnings, findingsOf } from './site-robots.ts';
 import { hasLink, type Target, WHO_TO_SAY } from '../config/target.ts';
@@ -33,7 +34,7 @@ export interface PlanFacts {
   products: ProductList;
   robots: RobotsReading;
   /** What the hosts of the site asked of their last run; omitted: nothing. */
-  asked?: readonly HostPace[];
+  asked?: readonly AskedPace[];
   prices: FreshPrices;
   quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota>;
   /** The regions of `aws.regions`; null or omitted for the short form. */
@@ -71,16 +72,20 @@ export function planInputOf({
 }: PlanFacts): PlanInput {
   const { site, run, aws } = config.values;
   const { robots, paces } = plannedPaces(config, read, asked);
+  const kept = keptFrom(config, asked);
+  // Not its interval: the run may be reset to what is configured.
+  const delays = paces.map(() => kept.operatorPace?.intervalMs ?? 0);
   const named = aws.load_balancer === NO_BALANCER ? null : aws.load_balancer;
   return {
     products: products.ids.length,
     deadlineMs: deadlineOf(config),
     intervalMs: intervalUnder(robots, site.interval),
-    domains: domainPaces(site.product_url, robots),
+    domains: domainPaces(site.product_url, withDelays(robots, delays)),
     pagesEach: pagesEachOf(site),
     memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
     maxRatePerSecond: site.max_rate,
     ...(paces.length > 1 || paces.some(({ cap }) => cap !== undefined) ? { paces } : {}),
+    ...kept,
     ...defaultsFor(target.kind, browser),
     ...(products.pageMs === undefined ? {} : { pageP50Ms: products.pageMs }),
     ...(named !== null && target.kind === 'aws' ? { balancerMs: OWN_BALANCER_MS } : {}),

@@ -16,7 +16,7 @@ import { checkResultTable } from '../db/result-table.ts';
 import { checkResultRights, checkRights } from '../db/rights.ts';
 import { createStores } from '../db/create-stores.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
-import type { HostPace } from '../plan/host-pace.ts';
+import type { AskedPace } from '../plan/host-pace.ts';
 import { readAskedPaces } from './asked-paces.ts';
 import { browserBootOf } from './browser-boot.ts';
 import type { Output } from '../caller.ts';
@@ -124,7 +124,7 @@ async function reachesInstances(config: Config, target: Target, environment: Env
 /** The plan and what it crawls, with what else it depends on; reads robots.txt only if there are products. */
 export async function planFor(
   given: Pick<PlanFacts, 'config' | 'target' | 'products'> & { environment: Environment },
-  ask: { robots: () => Promise<RobotsPolicy>; asked: () => Promise<HostPace[]>; quota: () => Promise<Quota> },
+  ask: { robots: () => Promise<RobotsPolicy>; asked: () => Promise<AskedPace[]>; quota: () => Promise<Quota> },
 ): Promise<Planned> {
   const { config, target, products } = given;
   const [robots, asked, prices, quota, regions, browser, reaches] = await Promise.all([

@@ -38,7 +38,7 @@ export function deadlineOf(config: Config): number {
 export function settingsOf(
   config: Config,
   target: Target,
-  plan: Pick<Plan, 'intervalMs' | 'noBalancer'>,
+  plan: Pick<Plan, 'intervalMs' | 'noBalancer' | 'bannedLately'>,
 ): Omit<RunSettings, 'sandbox' | 'server'> {
   const { site, results, run } = config.values;
   return {
@@ -46,6 +46,7 @@ export function settingsOf(
       ...siteSettingsOf(site),
       // Longer than configured if site.max_rate is below one instance's own rate.
       intervalMs: plan.intervalMs,
+      ...(plan.bannedLately === undefined ? {} : { bannedLately: [...plan.bannedLately] }),
       ...(config.maxRequests === undefined ? {} : { maxRequests: config.maxRequests }),
     },
     mapping: config.mapping,

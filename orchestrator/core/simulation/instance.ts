@@ -189,7 +189,7 @@ export class SimulatedInstance implements Visitor {
     const shard = this.#shard;
     if (shard.returned.has(chunk)) return { kind: 'refused', refusal: { refused: 'share', room: 0 } };
     if (!shard.has(chunk)) {
-      const { isOver, isDraining, isSealed, incident, deadlineMs, robots, intervalMs } = this.#crawl;
+      const { isOver, isDraining, isSealed, incident, deadlineMs, pausedUntilMs, robots, intervalMs } = this.#crawl;
       const refusal = refusalOf(products.length, share, {
         isDraining: isOver || isDraining,
         isSealed,
@@ -197,7 +197,7 @@ export class SimulatedInstance implements Visitor {
         held: shard.held,
         open: shard.held - this.fetched,
         maxProducts: this.#maxProducts,
-        leftMs: deadlineMs - this.#life.now(),
+        leftMs: deadlineMs - Math.max(this.#life.now(), pausedUntilMs),
         productUrl: this.#o.settings.site.productUrl,
         robots,
         intervalMs,
@@ -298,6 +298,7 @@ export class SimulatedInstance implements Visitor {
     const now = this.#life.now();
     const { intervalMs, sealed, drain, robots } = orders;
     const deadlineMs = Date.parse(orders.deadline);
+    const pausedUntilMs = orders.pausedUntil === undefined ? 0 : Date.parse(orders.pausedUntil);
     this.#maxProducts = orders.maxProducts;
     const granted = shard.follow(orders, this.incident !== null);
     const changed =
@@ -306,9 +307,11 @@ export class SimulatedInstance implements Visitor {
       crawl.intervalMs !== intervalMs ||
       crawl.isSealed !== sealed ||
       crawl.isDraining !== drain ||
-      crawl.deadlineMs !== deadlineMs;
+      crawl.deadlineMs !== deadlineMs ||
+      crawl.pausedUntilMs !== pausedUntilMs;
     crawl.intervalMs = intervalMs;
     crawl.deadlineMs = deadlineMs;
+    crawl.pausedUntilMs = pausedUntilMs;
     crawl.isSealed = sealed;
     crawl.isDraining = drain;
     crawl.robots = robots ?? crawl.robots;

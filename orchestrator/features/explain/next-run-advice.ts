@@ -11,6 +11,8 @@ import { rightsRemedy } from '../../core/decide/launches/rights.ts';
 import { isStallCause, stallKind } from '../../core/model/stall-causes.ts';
 import { stateReasonRemedy, stateReasonText } from '../../core/decide/launches/state-reason.ts';
 import type { InstanceRecord, RunEvent, RunRecord, IncidentRecord } from '../../core/model/stores.ts';
+import { slowedByOperator } from '../../core/decide/operator-pace.ts';
+import { operatorPaceOf } from '../../core/model/operator-pace.ts';
 import { slowerPaceInWords } from '../../core/decide/site-cap.ts';
 import { drainAtMs, tailMs } from '../../core/model/run-deadlines.ts';
 
@@ -53,11 +55,19 @@ export function nextRunAdvice(input: AdviceInput): string[] {
   const needed = neededInstances(input);
   const wasLate = left > 0 || (run.finishedAtMs ?? input.nowMs) > run.deadlineAtMs;
   const slowed = wasLate ? slowerPaceInWords(run, left, drainAtMs(run)) : null;
+  const paced = wasLate ? slowedByOperator(run, left, drainAtMs(run)) : null;
   // More instances are not what the site has asked for.
   if (slowed !== null)
     advice.push(
       `${left} products were not crawled, ${slowed}. The next plan keeps that pace and no more addresses than were at work; ` +
         'set a later deadline, or with the permission of the site a site.max_rate',
+    );
+  else if (paced !== null)
+    advice.push(
+      `${left} products were not crawled, ${paced}. ` +
+        (operatorPaceOf(run)?.isForNextPlan === true
+          ? `orchestrator pace ${run.id} --reset forgets it; otherwise set a later deadline`
+          : 'The next plan is made from the configuration: if the site goes on asking for less, set site.interval'),
     );
   else if (wasLate && needed !== null)
     advice.push(

@@ -1,7 +1,11 @@
-/** A site that asks for a slower pace in mid-run: it gets no more than it asked for, however late the run is. */
+/**
+ * A site or an operator asks for a slower pace in mid-run: the site gets no more than that, however late the run is.
+ */
 import { describe, expect, it } from 'vitest';
-import { ALLOW_ALL } from '../../unit/core/builders.ts';
+import { ALLOW_ALL, aRun } from '../../unit/core/builders.ts';
 import type { RunShape } from './run-stage.ts';
+import { type PaceRequest, operatorPace, resetPace } from '../../../orchestrator/core/decide/operator-pace.ts';
+import { FleetSnapshot } from '../../../orchestrator/core/model/fleet-snapshot.ts';
 import { WholeRun } from './whole-run.ts';
 
 /** Two instances need 90 s of 160 for their 90 products each at one a second; at one every 4 s they need 360 s. */
@@ -88,6 +92,112 @@ describe('a Crawl-delay that rises in mid-run', () => {
     await whole.untilEnd();
     expect(whole.machines().length).toBeGreaterThan(3);
     expect(mostIn20s(fromMs)).toBeLessThanOrEqual(15);
+  });
+});
+
+/** As `orchestrator pace` does; returns when every instance knows it. */
+async function pace(request: PaceRequest | 'reset'): Promise<number> {
+  const { stores, run, clock } = whole;
+  const record = (await stores.runs.get(run.id))!;
+  const fleet = new FleetSnapshot(await stores.of(run.id).fleet.instances());
+  const asked =
+    request === 'reset' ? resetPace(record, clock.now()) : operatorPace(record, fleet, request, clock.now());
+  expect(await stores.runs.setOperatorPace(run.id, asked)).toBe(true);
+  await whole.pass(3_000);
+  return clock.now();
+}
+
+const requestsIn = (fromMs: number, toMs: number): number =>
+  requestsAtMs.filter((ms) => ms >= fromMs && ms < toMs).length;
+
+describe('an operator who slows a run', () => {
+  it('is not met by more addresses: the sum stays, also under another main server, and the end says who asked for it', async () => {
+    await open(FLEET);
+    await whole.start();
+    await whole.pass(15_000);
+    const fromMs = await pace({ intervalMs: 4_000 });
+    await whole.pass(20_000);
+    whole.server!.kill();
+    await whole.pass(2_000);
+    await whole.play();
+    expect(mostIn20s(fromMs)).toBeLessThanOrEqual(10);
+    expect(whole.machines()).toEqual(['0.1', '1.1']);
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 15 });
+    expect(whole.record().reason).toMatch(/because the operator asked for a slower pace: 4s between two requests/);
+    const alarms = await eventsOf('alarm');
+    expect(
+      alarms.match(/the operator asks for another pace: 4s between two requests.*so the run will be late/g),
+    ).toHaveLength(1);
+  });
+
+  it('slows instances that boot later, too, and replacements do not raise the sum', async () => {
+    await open({ ...FLEET, instances: 3, deadlineMs: 240_000, products: 400 });
+    await whole.start();
+    await whole.pass(15_000);
+    const fromMs = await pace({ intervalMs: 4_000 });
+    whole.fleet.of(1).freeze();
+    await whole.untilEnd();
+    expect(whole.machines()).toContain('1.2');
+    expect(mostIn20s(fromMs)).toBeLessThanOrEqual(15);
+  });
+
+  it('who resets it gets the configured pace again', async () => {
+    await open({ ...FLEET, products: 120 });
+    await whole.start();
+    await whole.pass(15_000);
+    await pace({ intervalMs: 20_000 });
+    await whole.pass(20_000);
+    const fromMs = await pace('reset');
+    await whole.untilEnd();
+    expect(requestsIn(fromMs, fromMs + 10_000)).toBeGreaterThanOrEqual(16);
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(await eventsOf('alarm')).toMatch(/1s between two requests of one address, as configured/);
+  });
+});
+
+describe('a pause', () => {
+  it('longer than the watchdog waits ends no run and loses no instance, and is not made up for by more addresses', async () => {
+    await open({ ...FLEET, deadlineMs: 240_000, products: 360 });
+    await whole.start();
+    await whole.pass(15_000);
+    const toMs = whole.clock.now() + 120_000;
+    const fromMs = await pace({ pauseMs: 120_000 });
+    await whole.untilEnd();
+    expect(requestsIn(fromMs, toMs)).toBe(0);
+    expect(requestsIn(toMs, toMs + 10_000)).toBeGreaterThanOrEqual(16);
+    expect(mostIn20s(fromMs)).toBeLessThanOrEqual(40);
+    expect(whole.machines()).toEqual(['0.1', '1.1']);
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 15 });
+    const alarms = await eventsOf('alarm');
+    expect(alarms).toMatch(/no request until .* UTC.*so the run will be late/);
+    expect(alarms).not.toMatch(/no progress|silent|lost/);
+  });
+
+  it('ends at once when it is reset', async () => {
+    await open({ ...FLEET, products: 100 });
+    await whole.start();
+    await whole.pass(15_000);
+    const fromMs = await pace({ pauseMs: 3_600_000 });
+    await whole.pass(30_000);
+    expect(requestsIn(fromMs, whole.clock.now())).toBe(0);
+    await pace('reset');
+    await whole.untilEnd();
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  });
+});
+
+describe('a second ban of an address', () => {
+  it('rests it for twice as long as the first one', async () => {
+    const { site } = aRun().settings;
+    const ban = { ...site.ban, coolDownMs: 20_000 };
+    await open({ ...FLEET, instances: 4, products: 600, site: { onBan: 'cool-down', ban } });
+    const bannedAtMs = [20_000, 60_000];
+    whole.mood = ({ slot }) =>
+      slot === 0 && whole.elapsedMs() > (bannedAtMs[0] ?? Infinity) && bannedAtMs.shift() ? 'ban' : 'fine';
+    await whole.start();
+    await whole.untilEnd();
+    const incidents = await whole.stores.of(whole.run.id).fleet.incidents();
+    expect(incidents.map(({ atMs, untilMs }) => Math.round((untilMs! - atMs) / 1_000))).toEqual([20, 40]);
   });
 });
 

@@ -514,6 +514,56 @@ export function describeInstanceContract(name: string, make: MakeInstance): void
     });
   });
 
+  describe(`${name}: a pause`, () => {
+    it('begins with the reply, lets the page under way end, and ends by itself; heartbeats go on', async () => {
+      const stage = await open();
+      stage.pageMs = 300;
+      await stage.give('1-1', [1, 4]);
+      await stage.until('the second request', () => stage.asked.length === 2);
+      const pausedUntil = new Date(stage.clock.now() + 30_000).toISOString();
+      stage.orders = { ...stage.orders, pausedUntil };
+      await stage.until('the second result', () => stage.last.progress.stored === 2);
+      const { length } = stage.heartbeats;
+      await stage.pass(20_000);
+      expect(stage.asked).toEqual([1, 2]);
+      expect(stage.heartbeats.length).toBeGreaterThan(length + 10);
+      expect(stage.last).toMatchObject({ phase: 'crawling', incident: null, progress: { pending: 2 } });
+      await stage.pass(20_000);
+      expect(stage.asked).toEqual([1, 2, 3, 4]);
+      expect(stage.requests[2]!.atMs).toBeGreaterThanOrEqual(Date.parse(pausedUntil));
+    });
+
+    it('outlives a crash and a main server that is gone', async () => {
+      const stage = await asked(1, 3);
+      const pausedUntil = new Date(stage.clock.now() + 30_000).toISOString();
+      await stage.beat({ pausedUntil });
+      stage.isUp = false;
+      const { length } = stage.requests;
+      stage.instance.crash(10);
+      await stage.pass(25_000);
+      expect(stage.requests).toHaveLength(length);
+      await stage.pass(20_000);
+      expect(stage.asked.at(-1)).toBe(3);
+    });
+
+    it('ends with a reply that has none', async () => {
+      const stage = await asked(1, 3);
+      stage.orders = { ...stage.orders, pausedUntil: after(3_000_000) };
+      await stage.pass(10_000);
+      const { length } = stage.requests;
+      stage.orders = { robots: ALLOW_ALL };
+      await stage.pass(5_000);
+      expect([length < 3, stage.asked.at(-1)]).toEqual([true, 3]);
+    });
+
+    it('leaves less time for what an offer brings', async () => {
+      const stage = await open();
+      stage.orders = { ...stage.orders, deadline: after(100_000), pausedUntil: after(50_000) };
+      await stage.beat();
+      expect(await stage.offer('1-1', [1, 60])).toEqual(refusal('deadline', 49));
+    });
+  });
+
   describe(`${name}: the pace`, () => {
     it('is the interval with its margin from start to start, however long a page takes within it', async () => {
       const stage = await crawling(4);

@@ -119,11 +119,11 @@ describe('endOf', () => {
 
   it('says that a run is late because the site asked for a slower pace', () => {
     const late = { reasons: { deadline: 30 }, failed: 30, stored: 68 };
-    const siteAsked = (left: number): string => `all ${left} because the site asked for a slower pace`;
-    expect(endOf({ ...fine, ...late, siteAsked }).reason).toBe(
+    const slowedBy = (left: number): string => `all ${left} because the site asked for a slower pace`;
+    expect(endOf({ ...fine, ...late, slowedBy }).reason).toBe(
       'deadline missed: 30 products not crawled, all 30 because the site asked for a slower pace',
     );
-    expect(endOf({ ...fine, ...late, siteAsked: () => null }).reason).toBe('deadline missed: 30 products not crawled');
+    expect(endOf({ ...fine, ...late, slowedBy: () => null }).reason).toBe('deadline missed: 30 products not crawled');
   });
 
   it.each(CASES)('$what: $end', ({ change, end }) => {

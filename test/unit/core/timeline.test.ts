@@ -152,6 +152,18 @@ describe('nextRunAdvice', () => {
     ]);
   });
 
+  it('names the operator who slowed the run, and what the next plan is made from', () => {
+    const pace = { atMs: START_MS, intervalMs: 40_000, pausedUntilMs: null, addresses: 2, runId: run.id };
+    const advice = (isForNextPlan: boolean): string[] =>
+      nextRunAdvice({ ...base, run: { ...run, operatorPace: { ...pace, isForNextPlan } }, left: 900 });
+    expect(advice(false)).toEqual([
+      expect.stringMatching(
+        /^900 products were not crawled, all of them because the operator asked.*set site\.interval$/,
+      ),
+    ]);
+    expect(advice(true)).toEqual([expect.stringMatching(/orchestrator pace \S+ --reset forgets it/)]);
+  });
+
   it('names the cause of a stalled run, without a number of instances', () => {
     const stalled = { ...run, request: 'unreachable' as const };
     expect(nextRunAdvice({ ...base, run: stalled, left: 900 })).toEqual([

@@ -5,6 +5,7 @@ import { banNotes, bansOf, numberNotes } from '../../decide/end/report.ts';
 import { type Core, storedRun } from '../../model/core.ts';
 import { launchEndOf } from '../../decide/launches/launch-end.ts';
 import { regionsOf } from '../../model/run-settings.ts';
+import { slowedByOperator } from '../../decide/operator-pace.ts';
 import { slowerPaceInWords } from '../../decide/site-cap.ts';
 import { isStallCause } from '../../model/stall-causes.ts';
 import { LOSS } from '../../decide/slot-attempts.ts';
@@ -20,6 +21,7 @@ import { commonFrom, failureOf, judgeShared, type SharedVerdict } from '../../de
 import { judgeValues, profileOf } from '../../decide/end/value-profile.ts';
 import type { RunReport, ShardReport } from '../../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../../decide/uncrawled-reason.ts';
+import { intervalOf } from '../../model/operator-pace.ts';
 import { intervalUnder } from '../../model/robots-pace.ts';
 import { REBUILT } from './run-description.ts';
 import { leftBehind } from './left-behind.ts';
@@ -62,7 +64,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(run),
     stallDetail: isStallCause(run.request) ? core.processState.stallCauses.get(run.request)?.detail : undefined,
-    siteAsked: (left) => slowerPaceInWords(run, left, drainAtMs(run)),
+    slowedBy: (left) => slowerPaceInWords(run, left, drainAtMs(run)) ?? slowedByOperator(run, left, drainAtMs(run)),
     mayStoreNothing: mayStoreNothing(run, products),
     noInstances: launchEndOf(
       run,
@@ -218,7 +220,7 @@ export async function buildReport(
     },
     shards,
     politeness: {
-      intervalMs: intervalUnder(robots, run.settings.site.intervalMs),
+      intervalMs: intervalUnder(robots, intervalOf(run)),
       minGapMs: gaps.length > 0 ? Math.min(...gaps) : null,
       requests: sum('requests'),
       canaries: sum('canaries'),

@@ -18,8 +18,11 @@ export interface EndInput extends Omit<Counted, 'open' | 'linkPages'> {
   onTime: boolean;
   /** Maximum share of failed products in a complete run. */
   maxFailed: number;
-  /** The part of the site in this many products that are left; null where it has none. Omitted: none. */
-  siteAsked?: (left: number) => string | null;
+  /**
+   * The part of a slower pace, asked for in mid-run, in this many products that are left; null where it has none.
+   * Omitted: none.
+   */
+  slowedBy?: (left: number) => string | null;
   /** The site was down when the crawl ended. */
   siteDown: boolean;
   /** What was observed of the cause by which the watchdog has ended the run. */
@@ -130,10 +133,10 @@ export function productsOf({
   };
 }
 
-function missedDeadline({ reasons, uncrawledReason, onTime, siteAsked }: EndInput, left: number): string | null {
+function missedDeadline({ reasons, uncrawledReason, onTime, slowedBy }: EndInput, left: number): string | null {
   if (left > 0 && (uncrawledReason === 'deadline' || uncrawledReason === 'robots')) {
     if (uncrawledReason === 'robots') return `${left} products not crawled, because robots.txt could not be read`;
-    const asked = siteAsked?.(left) ?? null;
+    const asked = slowedBy?.(left) ?? null;
     const why = asked === null ? '' : `, ${asked}`;
     return `${left} products not crawled${why}`;
   }

@@ -8,6 +8,7 @@ import { domainPaces, meanSpacingMs } from '../../../../shared/domain/domains.ts
 import { paceMarginMs } from '../../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../../shared/wire/callbacks.ts';
 import { isUnavailable, mustReturnProducts } from '../ban-policy.ts';
+import { intervalOf, pausedUntilMs } from '../../model/operator-pace.ts';
 import { intervalUnder } from '../../model/robots-pace.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from '../slot-attempts.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from '../../model/stores.ts';
@@ -91,6 +92,7 @@ function workerOf(
   paces: Paces,
 ): Worker | null {
   const { nowMs } = world;
+  const startMs = Math.max(nowMs, pausedUntilMs(world.run));
   const epoch = record?.epoch ?? 0;
   const booting = (sinceMs: number, progress: Progress | null): Worker =>
     bootingWorker(world, { slot, epoch, ...paceOf(paces, progress) }, sinceMs);
@@ -116,9 +118,9 @@ function workerOf(
     chunks: shard.chunks,
     paceMs,
     isSlow,
-    startMs: nowMs,
-    startP95Ms: nowMs,
-    endMs: nowMs + pending * paceMs,
+    startMs,
+    startP95Ms: startMs,
+    endMs: startMs + pending * paceMs,
     isUp: true,
     canTake,
     canGive,
@@ -132,8 +134,9 @@ function bootingWorker(
 ): Worker {
   // The plan's slow boot: with the boot limit instead, every tight plan would look late from the start.
   const slowBootMs = Math.min(limits.bootMs, run.plan.bootP95Ms);
-  const startMs = Math.max(nowMs, sinceMs + slowBootMs * USUAL_BOOT);
-  const startP95Ms = Math.max(nowMs, sinceMs + slowBootMs);
+  const soonestMs = Math.max(nowMs, pausedUntilMs(run));
+  const startMs = Math.max(soonestMs, sinceMs + slowBootMs * USUAL_BOOT);
+  const startP95Ms = Math.max(soonestMs, sinceMs + slowBootMs);
   const vacant = { pending: 0, chunks: 0, isUp: false, canTake: true, canGive: false };
   return { ...at, ...vacant, startMs, startP95Ms, endMs: startMs };
 }
@@ -150,13 +153,13 @@ interface Paces {
 }
 
 function pacesOf({ run, robots }: Pick<Observed, 'run' | 'robots'>): Paces {
-  const { plan, settings } = run;
-  const { productUrl, intervalMs } = settings.site;
+  const { plan } = run;
+  const { productUrl } = run.settings.site;
   const spacingMs = (ms: number, policy: Observed['robots']): number =>
     meanSpacingMs(domainPaces(productUrl, policy), ms, (interval) => interval + paceMarginMs(interval));
   return {
-    spacingMs: spacingMs(intervalUnder(robots, intervalMs), robots),
-    requests: plan.paceMs / spacingMs(plan.intervalMs, null),
+    spacingMs: spacingMs(intervalUnder(robots, intervalOf(run)), robots),
+    requests: plan.paceMs / spacingMs(Math.max(plan.intervalMs, plan.operatorPace?.intervalMs ?? 0), null),
   };
 }
 

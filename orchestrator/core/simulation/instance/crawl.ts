@@ -62,6 +62,8 @@ export class SimulatedCrawl {
   /** The interval as ordered, whatever the Crawl-delay of a domain. */
   intervalMs: number;
   deadlineMs: number;
+  /** By order; 0 without a pause. */
+  pausedUntilMs = 0;
   isSealed = false;
   /** The page under way is the last one, by order. */
   isDraining = false;
@@ -247,9 +249,9 @@ export class SimulatedCrawl {
    */
   #freeMs(domain: number): number {
     const { pacedFromMs, pacedGapMs } = this.#at[domain]!;
-    if (pacedFromMs === null) return -Infinity;
+    if (pacedFromMs === null) return this.pausedUntilMs;
     const intervalMs = this.#intervalAt(domain);
-    return pacedFromMs + Math.max(intervalMs + paceMarginMs(intervalMs), pacedGapMs);
+    return Math.max(this.pausedUntilMs, pacedFromMs + Math.max(intervalMs + paceMarginMs(intervalMs), pacedGapMs));
   }
 
   #intervalAt(domain: number): number {

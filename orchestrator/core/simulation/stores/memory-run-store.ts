@@ -7,7 +7,7 @@ import { cutChunks } from '../../../../shared/domain/sharing.ts';
 import { canMoveRun, isRunEnd, type RunPhase } from '../../../../shared/domain/states.ts';
 import { chunkId } from '../../db/chunk-rows.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
-import type { HostPace } from '../../plan/host-pace.ts';
+import type { HostPace, OperatorPace } from '../../plan/host-pace.ts';
 import type { RunReport } from '../../model/report.ts';
 import type {
   LockRequest,
@@ -21,7 +21,7 @@ import type {
 } from '../../model/stores.ts';
 import { BoundMemory, type MemoryDatabase, type MemoryRun } from './memory-database.ts';
 
-export type OneRunStore = Pick<RunStore, 'acquireLock' | 'create' | 'get' | 'setRequest'>;
+export type OneRunStore = Pick<RunStore, 'acquireLock' | 'create' | 'get' | 'setRequest' | 'setOperatorPace'>;
 
 export class MemoryRunStore implements OneRunStore {
   readonly #db: MemoryDatabase;
@@ -65,6 +65,15 @@ export class MemoryRunStore implements OneRunStore {
 
   setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
     return this.#db.call('runs.setRequest', () => setRequest(this.#db.runs.get(id), request));
+  }
+
+  setOperatorPace(id: string, pace: OperatorPace): Promise<boolean> {
+    return this.#db.call('runs.setOperatorPace', () => {
+      const run = this.#db.runs.get(id);
+      if (run === undefined || (pace.addresses !== null && isRunEnd(run.record.phase))) return false;
+      run.record = { ...run.record, operatorPace: pace };
+      return true;
+    });
   }
 }
 

@@ -2,7 +2,7 @@ import { NO_PROGRESS } from '../../../../shared/wire/callbacks.ts';
 import { describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../../orchestrator/core/db/connect.ts';
 import { createStores } from '../../../../orchestrator/core/db/create-stores.ts';
-import type { HostPace } from '../../../../orchestrator/core/plan/host-pace.ts';
+import type { HostPace, OperatorPace } from '../../../../orchestrator/core/plan/host-pace.ts';
 import type { RunSettings } from '../../../../orchestrator/core/model/run-settings.ts';
 import type { StopRequest } from '../../../../orchestrator/core/model/stores.ts';
 import {
@@ -26,6 +26,14 @@ const paceOf = (host: string, delayMs: number, runId: string): HostPace => ({
   intervalMs: delayMs,
   cap: { addresses: 4, delayMs, beforeMs: 1_000, atMs: NOW, runId },
 });
+
+const aPace: Omit<OperatorPace, 'runId'> = {
+  atMs: NOW,
+  intervalMs: 20_000,
+  pausedUntilMs: null,
+  addresses: 4,
+  isForNextPlan: false,
+};
 
 onEveryEngine('RunStore', (bench, engine) => {
   it('returns a run as it was created', async () => {
@@ -217,23 +225,76 @@ onEveryEngine('RunStore', (bench, engine) => {
 
   itWithSql(engine)('finds what a host asked of its last run, probes apart, as stored or else as planned', async () => {
     const { runs } = bench().stores;
+    const lastPace = (host: string) => runs.lastPace(host, 0);
     const of = (host: string, change: object = {}) => {
       const own = settings('paces');
       return { settings: { ...own, site: { ...own.site, productUrl: `https://${host}/{id}`, ...change } } };
     };
     await createRun(bench(), 1, of('www.paces-a.example'));
-    expect(await runs.lastPace('paces-a.example')).toMatchObject({ host: 'paces-a.example' });
-    expect((await runs.lastPace('paces-a.example'))!.cap).toBeUndefined();
+    expect(await lastPace('paces-a.example')).toMatchObject({ host: 'paces-a.example' });
+    expect((await lastPace('paces-a.example'))!.cap).toBeUndefined();
     const asked = paceOf('paces-a.example', 4_000, 'earlier');
     const { run, id, created } = await createRun(bench(), 1, of('paces-a.example'));
     const plan = JSON.stringify({ ...created.plan, paces: [asked] });
     await bench().db.knex('crawlfleet_runs').where({ id }).update({ plan });
     await createRun(bench(), 1, of('paces-b.example'));
     await createRun(bench(), 1, of('paces-a.example', { maxRequests: 5 }));
-    expect(await runs.lastPace('paces-a.example')).toEqual(asked);
+    expect(await lastPace('paces-a.example')).toEqual(asked);
     await run.setPaces([paceOf('paces-a.example', 8_000, 'this')]);
-    expect(await runs.lastPace('paces-a.example')).toEqual(paceOf('paces-a.example', 8_000, 'this'));
-    expect(await runs.lastPace('paces-c.example')).toBeNull();
+    expect(await lastPace('paces-a.example')).toEqual(paceOf('paces-a.example', 8_000, 'this'));
+    expect(await lastPace('paces-c.example')).toBeNull();
+    const pace = { ...aPace, runId: id, isForNextPlan: true };
+    await runs.setOperatorPace(id, pace);
+    expect((await lastPace('paces-a.example'))!.operatorPace).toEqual(pace);
+    await runs.setOperatorPace(id, { ...pace, isForNextPlan: false });
+    expect((await lastPace('paces-a.example'))!.operatorPace).toBeUndefined();
+  });
+
+  itWithSql(engine)(
+    'remembers a host that has banned an address, by the page of the evidence, probes apart',
+    async () => {
+      const { runs } = bench().stores;
+      const hosts = ['bans-a.example', 'bans-b.example'];
+      const urls = hosts.map((host) => ({ url: `https://${host}/{id}`, weight: 1 }));
+      const ban = async (rule: string, change: object, url = 'https://bans-a.example/P1'): Promise<void> => {
+        const own = settings('bans');
+        const { id } = await createRun(bench(), 1, {
+          settings: { ...own, site: { ...own.site, productUrl: urls, ...change } },
+        });
+        const evidence = JSON.stringify({ rule, url, status: 403, headers: {}, body: '' });
+        const at = { run_id: id, slot: 0, epoch: 1, seq: 1, verdict: 'banned', rule, at: 5_000 };
+        await bench()
+          .db.knex('crawlfleet_incidents')
+          .insert({ ...at, evidence });
+      };
+      const seen = (sinceMs: number) =>
+        Promise.all(hosts.map(async (host) => (await runs.lastPace(host, sinceMs))?.bannedLately === true));
+      await ban('all-gone', {});
+      await ban('status-403', { maxRequests: 5 });
+      expect(await seen(0)).toEqual([false, false]);
+      await ban('status-403', {});
+      expect([await seen(5_000), await seen(5_001)]).toEqual([
+        [true, false],
+        [false, false],
+      ]);
+      await ban('status-429', {}, '');
+      expect(await seen(5_000)).toEqual([true, true]);
+    },
+  );
+
+  it('keeps what the operator asks for while the run goes on; of an ended one only a reset', async () => {
+    const { runs } = bench().stores;
+    const { id, run } = await createRun(bench(), 1);
+    const pace = { ...aPace, runId: id };
+    expect(await runs.setOperatorPace(id, pace)).toBe(true);
+    expect((await runs.get(id))!.operatorPace).toEqual(pace);
+    await toLoading(bench(), id);
+    await run.move('loading', 'failed', { exitCode: 12, reason: 'x' });
+    expect(await runs.setOperatorPace(id, { ...pace, atMs: 2 })).toBe(false);
+    const reset = { ...pace, intervalMs: null, addresses: null };
+    expect(await runs.setOperatorPace(id, reset)).toBe(true);
+    expect((await runs.get(id))!.operatorPace).toEqual(reset);
+    expect(await runs.setOperatorPace('no-such-run', reset)).toBe(false);
   });
 
   it('keeps a balancer for each region, also when they are stored at once', async () => {

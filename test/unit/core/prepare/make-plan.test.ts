@@ -153,6 +153,53 @@ describe('the plan and robots.txt', () => {
   });
 });
 
+describe('the plan after a run whose operator asked it to keep the pace', () => {
+  const pace = { atMs: 0, intervalMs: 20_000, pausedUntilMs: 5, addresses: 4, isForNextPlan: true, runId: 'last' };
+  const asked = [{ host: 'shop.example', intervalMs: 10_000, operatorPace: pace }];
+  const after = (count: number, change: Partial<PlanFacts> = {}): Plan =>
+    planOf(config(), { products: products(count), asked, ...change });
+
+  it('counts that interval and no more addresses, but leaves the configured one to a reset', () => {
+    const fits = after(2_000);
+    expect(fits).toMatchObject({ verdict: 'feasible', intervalMs: 10_000, paceMs: after(2_000).paceMs });
+    expect(fits.paceMs).toBeGreaterThan(20_000);
+    expect(fits.operatorPace).toEqual({ ...pace, pausedUntilMs: null, isForNextPlan: false });
+    expect(fits.instances).toBeLessThanOrEqual(4);
+    expect(fits.warnings.join()).toMatch(
+      /operator of run last asked this plan to keep 20s between two requests of one address, and no more addresses than were at work \(4\); the deadline of 4h holds.*pace last --reset/,
+    );
+  });
+
+  it('is refused with the way out where the deadline needs more', () => {
+    expect(after(6_000)).toMatchObject({
+      verdict: 'infeasible',
+      faults: [
+        expect.stringMatching(/the operator of run last asked this plan for no more addresses than were at work: 4/),
+      ],
+      remedies: [expect.stringMatching(/^--deadline /), expect.stringMatching(/^orchestrator pace last --reset/)],
+    });
+  });
+});
+
+describe('the plan within seven days of a ban', () => {
+  const asked = [{ host: 'shop.example', intervalMs: 10_000, bannedLately: true as const }];
+
+  it('counts the slower beginning of each address, and says why', () => {
+    const usual = planOf(config(), { products: products(2_000) });
+    const after = planOf(config(), { products: products(2_000), asked });
+    expect(after.bannedLately).toEqual([0]);
+    expect(after.capacityEach).toBeLessThan(usual.capacityEach);
+    expect(after.endP50Ms).toBeGreaterThan(usual.endP50Ms);
+    expect(after.warnings.join()).toMatch(
+      /banned an address within the last seven days: each address begins there at twice/,
+    );
+  });
+
+  it('is not slower for a probe, which finds out what happens at its interval', () => {
+    expect(planOf({ ...config(), maxRequests: 10 }, { products: products(5), asked }).bannedLately).toBeUndefined();
+  });
+});
+
 describe('the plan after a run in which the site asked for a slower pace', () => {
   const cap = { addresses: 4, delayMs: 20_000, beforeMs: 10_000, atMs: 0, runId: '20260101-000000-last' };
   const asked = [{ host: 'shop.example', intervalMs: 20_000, cap }];
