@@ -50,8 +50,9 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
     if (options.failed === true) return await showFailed(run, reader.work, output);
     const document = await readRun(run, reader);
     output.line(await renderRuns([run], stores));
-    const { standing, instances, reasons } = document;
+    const { standing, instances, reasons, pace } = document;
     if (reasons.length > 0) output.line(`\n${renderReasons(reasons)}`);
+    if (pace !== null && !isRunEnd(run.phase)) output.line(`\nIts operator asks for: ${pace.words}.`);
     if (standing) output.line(`\n${renderEnd(standing, run)}`);
     if (instances.length > 0) output.line(`\n${renderInstances(instances)}`);
     output.document(document);

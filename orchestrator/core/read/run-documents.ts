@@ -8,6 +8,8 @@ import { openIncident } from '../decide/ban-policy.ts';
 import { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 import type { IncidentRecord, InstanceRecord, RunReader, RunRecord } from '../model/stores.ts';
+import { operatorPaceInWords } from '../decide/operator-pace.ts';
+import { operatorPaceOf } from '../model/operator-pace.ts';
 import { costOfRun } from '../decide/end/cost-of-run.ts';
 import { retryRefuses } from '../model/try-again.ts';
 import { liveReasons, waitingProducts } from '../decide/end/reasons.ts';
@@ -90,6 +92,8 @@ export async function readRun(run: RunRecord, { fleet, results, work }: RunReade
     /** Why it ends early; null while nothing asks for that. */
     request: run.request,
     intervalMs: run.settings.site.intervalMs,
+    /** What its operator asks of it (`orchestrator pace`); null: as configured. */
+    pace: paceDocument(run),
     live: liveCounts(run, instances, nowMs),
     usd: { soFar: cost.actual.total, planned: cost.estimated.total, cap: cost.maxCost },
     loaded,
@@ -112,6 +116,13 @@ export async function readRun(run: RunRecord, { fleet, results, work }: RunReade
     instances: instances.map(instanceDocument),
     report: reportOf(run),
   };
+}
+
+function paceDocument(run: RunRecord) {
+  const pace = operatorPaceOf(run);
+  if (pace === null) return null;
+  const { intervalMs, addresses } = pace;
+  return { intervalMs, pausedUntil: isoOrNull(pace.pausedUntilMs), addresses, words: operatorPaceInWords(run) };
 }
 
 /** Why products have no row: by the report, and until there is one by the instances. */

@@ -124,7 +124,7 @@ const PLAN_WITHIN_MS = 60_000;
 function buttonsOf(
   options: ServeOptions,
   stores: ReturnType<typeof createReaders>,
-): Pick<Parameters<typeof createServeApp>[0], 'actions' | 'startOfRetry'> {
+): Pick<Parameters<typeof createServeApp>[0], 'actions' | 'pace' | 'startOfRetry'> {
   const processes = createProcesses({ ...options, launcher: resolve(options.launcher) }, '');
   // Without it, retry keeps the kind of its run.
   const dry = options.dryRun ? ['--dry-run'] : [];
@@ -138,7 +138,7 @@ function buttonsOf(
     waited.abort();
     return end;
   };
-  const carryOut = async (action: RunAction, runId: string, ...flags: string[]): Promise<string> => {
+  const carryOut = async (action: RunAction | 'pace', runId: string, ...flags: string[]): Promise<string> => {
     await assertKnown(runId);
     await stores.of(runId).run.addEvent(eventOf('operator', systemClock.now(), `${action} was asked for on the page`));
     const child = processes.start(action, action, runId, ...flags);
@@ -156,6 +156,7 @@ function buttonsOf(
       publish: (id) => carryOut('publish', id),
       retry: (id) => carryOut('retry', id, '--yes', ...dry),
     },
+    pace: (id, flags) => carryOut('pace', id, ...flags),
     async startOfRetry(runId) {
       await assertKnown(runId);
       const child = processes.start('plan', 'plan', '--retry', runId, ...dry);

@@ -9,6 +9,7 @@ import express, { type Express, type NextFunction, type Request, type RequestHan
 import helmet from 'helmet';
 import { z } from 'zod';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
+import { parseDuration } from '../../../shared/domain/quantity.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
@@ -36,6 +37,8 @@ export interface ServeOptions {
   /** The page's files by path. */
   assets: ReadonlyMap<string, Asset>;
   actions: RunActions;
+  /** `orchestrator pace` with these flags. */
+  pace: (runId: string, flags: readonly string[]) => Promise<string>;
   /** What `retry` of a run would start, in a sentence; throws where it would start nothing. */
   startOfRetry: (runId: string) => Promise<string>;
   /** The token of the buttons; null: the page shows everything and changes nothing. */
@@ -65,6 +68,14 @@ const PRODUCT_QUERY = z.strictObject({
   reason: z.enum(FAILURE_REASONS).optional(),
   after: z.coerce.number().int().min(0).max(2_147_483_647).default(0),
 });
+
+const duration = z.string().refine((text) => (parseDuration(text) ?? 0) > 0, 'must be a duration such as 20s');
+/** What a run is to keep, as the flags of `orchestrator pace` say it. */
+const PACE_QUERY = z.union([
+  z.strictObject({ interval: duration }),
+  z.strictObject({ pause: duration }),
+  z.strictObject({ reset: z.literal('') }),
+]);
 
 /** Runs on the front page: a year of nights. */
 const LISTED = 400;
@@ -199,6 +210,16 @@ export function createServeApp(options: ServeOptions): Express {
     app.post(`/api/runs/:run/${action}`, requireToken(token), async (request, response) => {
       response.json({ message: await actions[action](String(request.params.run)) });
     });
+  app.post('/api/runs/:run/pace', requireToken(token), async (request, response) => {
+    const query = PACE_QUERY.safeParse(request.query);
+    if (!query.success)
+      return void response.status(400).json({ error: 'it must be one of interval=20s, pause=30m and reset=' });
+    const flags = Object.entries(query.data).flatMap(([name, value]) => [
+      `--${name}`,
+      ...(value === '' ? [] : [value]),
+    ]);
+    response.json({ message: await options.pace(String(request.params.run), flags) });
+  });
   app.get('/api/runs/:run/retry', requireToken(token), async (request, response) => {
     response.json({ start: await options.startOfRetry(String(request.params.run)) });
   });

@@ -82,6 +82,12 @@ export const startOfRetry = async (run: string): Promise<string> =>
 export const act = async (run: string, action: RunAction): Promise<string> =>
   ((await (await call(path('runs', run, action), { method: 'POST' })).json()) as { message: string }).message;
 
+/** Slows the run down as `orchestrator pace` does: `interval`, `pause` or `reset`. What the server says about it. */
+export const askPace = async (run: string, query: Record<string, string>): Promise<string> => {
+  const url = `${path('runs', run, 'pace')}?${new URLSearchParams(query).toString()}`;
+  return ((await (await call(url, { method: 'POST' })).json()) as { message: string }).message;
+};
+
 /**
  * Calls `onEvent` for every event of the run until the signal aborts, and `onState` with what is wrong (null: nothing).
  * EventSource cannot send the token.

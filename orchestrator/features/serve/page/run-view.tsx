@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RunDocument, Story } from '../../../core/read/run-documents.ts';
 import type { RunSample } from '../../../core/model/sample.ts';
 import type { RunAction } from '../serve-app.ts';
-import { act, downloadRows, NeedsToken, readLog, readSettings, startOfRetry, token, watchRun } from './api.ts';
+import { act, askPace, downloadRows, NeedsToken, readLog, readSettings, startOfRetry, token, watchRun } from './api.ts';
 import { Chart } from './charts.tsx';
 import { count, duration, milliseconds, plural, rate, share, usd } from './format.ts';
 import { groupStory, isAlarm, type StoryGroup } from './story.ts';
@@ -196,12 +196,13 @@ function countsOf({ report, planned, live }: RunDocument): { planned: number; do
 }
 
 function stateInWords(run: RunDocument): string {
-  const { state, reason, request } = run;
+  const { state, reason, request, pace: asked } = run;
   const { planned, done, failed } = countsOf(run);
   const why = reason !== null && reason !== state ? ` Reason: ${reason}.` : '';
-  const asked = request !== null && !ENDS.includes(state) ? ` It was asked to end early: ${request}.` : '';
+  const early = request !== null && !ENDS.includes(state) ? ` It was asked to end early: ${request}.` : '';
+  const slowed = asked === null || ENDS.includes(state) ? '' : ` Its operator asks for: ${asked.words}.`;
   const products = `${count(done)} of ${plural(planned, 'product')} done, ${count(failed)} failed.`;
-  return `${RUN_PHASE_FACTS[state].meaning}${why}${asked} ${products}`;
+  return `${RUN_PHASE_FACTS[state].meaning}${why}${early}${slowed} ${products}`;
 }
 
 function ProductsLink({ run }: { run: string }) {
@@ -598,7 +599,36 @@ function Happened({ newest, older, seen }: StoryGroup & { seen: Set<string> }) {
 
 const nameOfRun = ({ run, dryRun }: RunDocument): string => `${dryRun ? 'dry run' : 'run'} ${run}`;
 
-const BUTTONS: Record<RunAction, { label: string; question: (run: RunDocument) => string | Promise<string> }> = {
+type Button = RunAction | 'slower' | 'pause' | 'reset';
+
+/** Of the buttons: how long a pause is. */
+const PAUSE = '30m';
+
+/** Twice the interval that the run keeps now. */
+const slowerThan = ({ intervalMs, pace: asked }: RunDocument): string =>
+  `${2 * Math.max(intervalMs, asked?.intervalMs ?? 0)}ms`;
+
+/** Those that change the pace: the query for the server. */
+const PACE_OF: Partial<Record<Button, (run: RunDocument) => Record<string, string>>> = {
+  slower: (run) => ({ interval: slowerThan(run) }),
+  pause: () => ({ pause: PAUSE }),
+  reset: () => ({ reset: '' }),
+};
+
+const BUTTONS: Record<Button, { label: string; question: (run: RunDocument) => string | Promise<string> }> = {
+  slower: {
+    label: 'Half the pace',
+    question: (run) =>
+      `Let each address of ${nameOfRun(run)} wait ${duration(Number.parseInt(slowerThan(run)))} between two requests? No address is added to make up for it.`,
+  },
+  pause: {
+    label: `Pause ${PAUSE}`,
+    question: (run) => `Send no request in ${nameOfRun(run)} for ${PAUSE}? The deadline stays.`,
+  },
+  reset: {
+    label: 'Reset pace',
+    question: (run) => `Go back to the configured pace in ${nameOfRun(run)}, at once?`,
+  },
   stop: {
     label: 'Stop',
     question: (run) => `Stop ${nameOfRun(run)}? Its instances upload what they have, and that is published.`,
@@ -615,14 +645,15 @@ const BUTTONS: Record<RunAction, { label: string; question: (run: RunDocument) =
   },
 };
 
-function actionsFor({ state, products, live, canRetry }: RunDocument): RunAction[] {
+function actionsFor({ state, products, live, canRetry, pace: asked }: RunDocument): Button[] {
   if (state === 'held') return ['publish', 'cancel'];
-  if (!ENDS.includes(state)) return ['stop', 'cancel'];
+  if (!ENDS.includes(state))
+    return ['slower', 'pause', ...(asked === null ? [] : ['reset' as const]), 'stop', 'cancel'];
   return canRetry && (products?.failed ?? live.failed) > 0 ? ['retry'] : [];
 }
 
 function Buttons({ run }: { run: RunDocument }) {
-  const [asked, setAsked] = useState<{ action: RunAction; question: string } | null>(null);
+  const [asked, setAsked] = useState<{ action: Button; question: string } | null>(null);
   const [said, setSaid] = useState<{ text: string; isFault: boolean } | null>(null);
   const [isBusy, setBusy] = useState(false);
   const attempt = async (work: () => Promise<void>): Promise<void> => {
@@ -637,7 +668,7 @@ function Buttons({ run }: { run: RunDocument }) {
       setBusy(false);
     }
   };
-  const press = (action: RunAction): void => {
+  const press = (action: Button): void => {
     if (token.get() === null) return askForToken('Changing a run needs the operator token (server.operator_token).');
     void attempt(async () => {
       const question = BUTTONS[action].question(run);
@@ -646,8 +677,12 @@ function Buttons({ run }: { run: RunDocument }) {
       setSaid(null);
     });
   };
-  const carryOut = (action: RunAction): Promise<void> =>
-    attempt(async () => setSaid({ text: await act(run.run, action), isFault: false }));
+  const carryOut = (action: Button): Promise<void> =>
+    attempt(async () => {
+      const query = PACE_OF[action]?.(run);
+      const text = query === undefined ? await act(run.run, action as RunAction) : await askPace(run.run, query);
+      setSaid({ text, isFault: false });
+    });
   return (
     <div class="actions">
       {actionsFor(run).map((action) => (

@@ -67,6 +67,7 @@ onBothEngines('The products of a run', (bench) => {
         clock: systemClock,
         assets: new Map([['/index.html', { type: 'text/html', body: Buffer.from('the page') }]]),
         actions: {} as never,
+        pace: () => Promise.resolve(''),
         startOfRetry: () => Promise.reject(new Error('not asked for')),
         token: null,
         isOpen: false,

@@ -1,6 +1,8 @@
 /** `orchestrator serve` as a process: who may reach it, and what it refuses before it listens. */
 import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
+import { openDatabase } from '../../../../orchestrator/core/db/connect.ts';
+import { createReaders } from '../../../../orchestrator/core/db/create-stores.ts';
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type CommandResult, type RunningCommand, startCommand, waitFor } from '../../../support/processes.ts';
@@ -126,6 +128,37 @@ describe('retry', () => {
     const refused = await fetch(paid, { headers });
     expect(refused.status).toBe(409);
     expect(await refused.json()).toMatchObject({ error: expect.stringContaining('a run on AWS needs') as string });
+  });
+});
+
+describe('the pace', () => {
+  it('is changed with the token, as the command changes it', async () => {
+    const bench = await openBench({ url: `sqlite:${folder.file('fleet.db')}` });
+    const own = { ...settings('product_snapshots'), site: { productUrl: 'https://s.example/{id}', intervalMs: 1_000 } };
+    const { id } = await createRun(bench, 2, { settings: own as never });
+    await bench.stores.runs.releaseLock(bench.fence);
+    await bench.db.close();
+    const url = await address(serve(`{ operator_token: ${TOKEN} }`, '--listen', '127.0.0.1:0'));
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const ask = async (query: string, given: object = { headers }): Promise<[number, string]> => {
+      const response = await fetch(`${url}/api/runs/${id}/pace?${query}`, { method: 'POST', ...given });
+      return [response.status, await response.text()];
+    };
+    expect((await ask('interval=20s', {}))[0]).toBe(401);
+    for (const wrong of ['', 'interval=--config', 'interval=20s&pause=1m', 'pause=0s', 'reset=now'])
+      expect((await ask(wrong))[0]).toBe(400);
+    expect(await ask('interval=20s')).toEqual([
+      200,
+      expect.stringMatching(/20s between two requests of one address instead of 1s.*No main server is at work/s),
+    ]);
+    const paceOf = async (): Promise<unknown> => {
+      await using database = await openDatabase(`sqlite:${folder.file('fleet.db')}`);
+      return (await createReaders(database).runs.get(id))!.operatorPace;
+    };
+    expect(await paceOf()).toMatchObject({ intervalMs: 20_000, pausedUntilMs: null });
+    expect(await ask('interval=500ms')).toEqual([409, expect.stringContaining('would not be slower')]);
+    expect((await ask('reset='))[0]).toBe(200);
+    expect(await paceOf()).toMatchObject({ addresses: null });
   });
 });
 
