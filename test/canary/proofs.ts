@@ -87,6 +87,7 @@ function requestsOf(history: History, arrivals: readonly Arrival[]): SeenRequest
     intervalMs,
     allowed: true,
     banned: false,
+    paused: false,
   }));
 }
 

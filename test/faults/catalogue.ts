@@ -1,4 +1,9 @@
 /** The faults: what each does to the world when its moment comes. Numbers are rows of the fault matrix. */
+import { operatorPace, resetPace } from '../../orchestrator/core/decide/operator-pace.ts';
+import { FleetSnapshot } from '../../orchestrator/core/model/fleet-snapshot.ts';
+import type { RunRecord } from '../../orchestrator/core/model/stores.ts';
+import type { OperatorPace } from '../../orchestrator/core/plan/host-pace.ts';
+import { isRunEnd } from '../../shared/domain/states.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { LaunchResult } from '../../orchestrator/core/cloud/compute.ts';
 import type { Delivery } from '../../orchestrator/core/simulation/fleet.ts';
@@ -298,6 +303,7 @@ export const FAULTS: Record<string, FaultKind> = {
     act: (world, dice) => (dice.chance(0.5) ? plantObjects : forgePart)(world, dice),
   },
   F59: { moments: ['P', ...ALL_MOMENTS], act: refuseRight },
+  F60: { moments: ['B', 'C', 'U'], act: changePace },
 };
 
 /** The rights of a run, by the calls that AWS refuses without them. */
@@ -328,6 +334,30 @@ function refuseRight(world: FaultWorld, dice: Dice): void {
     cloud[port as 'compute' | 'balancers'].onCall = ({ name }: { name: string }) => {
       if (isRefused(name)) throw new AppError('aws-denied', message);
     };
+}
+
+/** The operator asks for a longer interval or a pause, and half of the time resets it later. */
+function changePace(world: FaultWorld, dice: Dice): void {
+  const { clock, stores, run } = world;
+  const intervalMs = run.settings.site.intervalMs * dice.between(2, 4);
+  const request = dice.chance(0.5) ? { intervalMs } : { pauseMs: dice.between(1_000, 90_000) };
+  const set = async (pace: (run: RunRecord, fleet: FleetSnapshot) => OperatorPace): Promise<void> => {
+    const record = await stores.runs.get(run.id);
+    if (record === null || isRunEnd(record.phase)) return;
+    const fleet = new FleetSnapshot(await stores.of(run.id).fleet.instances());
+    await stores.runs.setOperatorPace(run.id, pace(record, fleet));
+  };
+  // The command fails with its database; the operator repeats it.
+  const attempt = (pace: Parameters<typeof set>[0]) => (): Promise<void> => set(pace).catch(() => undefined);
+  world.later(
+    0,
+    attempt((record, fleet) => operatorPace(record, fleet, request, clock.now())),
+  );
+  if (dice.chance(0.5))
+    world.later(
+      dice.between(5_000, 60_000),
+      attempt((record) => resetPace(record, clock.now())),
+    );
 }
 
 /** A second main server takes the lock from the first one, which is still alive. */

@@ -377,7 +377,7 @@ export class FaultWorld extends SimulatedWorld {
 
   #onRequest(instance: Visitor, product: { n: number; id: string }): void {
     this.#record.reach('C');
-    const { slot, epoch, address, robots, incident } = instance;
+    const { slot, epoch, address, robots, incident, pausedUntilMs } = instance;
     const { intervalMs } = this.run.settings.site;
     this.#record.requests.push({
       atMs: this.clock.now(),
@@ -388,6 +388,7 @@ export class FaultWorld extends SimulatedWorld {
       intervalMs: Math.max(intervalMs, robots?.crawlDelayMs ?? 0),
       allowed: robots !== null && robots.access !== 'none',
       banned: incident?.verdict === 'banned' && incident.untilMs !== null && incident.untilMs > this.clock.now(),
+      paused: pausedUntilMs > this.clock.now(),
     });
   }
 

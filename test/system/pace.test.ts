@@ -16,7 +16,7 @@ const NEWS_MS = 4_000;
 describe('orchestrator pace', () => {
   const { shop, fleet, open, crawl } = useStage({ products: 300 });
 
-  it('slows every address and the sum of all, pauses them, and goes back to the configured pace', async () => {
+  it('F60: slows every address and the sum of all, pauses them, and goes back to the configured pace', async () => {
     await open(productIds(300), { site: { robots: 'respect', interval: '300ms' }, run: { deadline: '120s' } });
     const run = await crawl(12);
     /** When it is asked for, and from when on the shop must see it. */

@@ -115,6 +115,10 @@ export class SimulatedInstance implements Visitor {
     return this.#crawl.incident;
   }
 
+  get pausedUntilMs(): number {
+    return this.#crawl.pausedUntilMs;
+  }
+
   get robots(): RobotsPolicy | null {
     return this.#crawl.robots;
   }

@@ -110,7 +110,7 @@ async function pace(request: PaceRequest | 'reset'): Promise<number> {
 const requestsIn = (fromMs: number, toMs: number): number =>
   requestsAtMs.filter((ms) => ms >= fromMs && ms < toMs).length;
 
-describe('an operator who slows a run', () => {
+describe('F60: an operator who slows a run', () => {
   it('is not met by more addresses: the sum stays, also under another main server, and the end says who asked for it', async () => {
     await open(FLEET);
     await whole.start();

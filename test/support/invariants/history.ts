@@ -39,6 +39,8 @@ export interface SeenRequest {
   allowed: boolean;
   /** The address was in its ban window. */
   banned: boolean;
+  /** The operator had paused the run, as the instance knew. */
+  paused: boolean;
 }
 
 /** A chunk that the main server has given to an instance. */
