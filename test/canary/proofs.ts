@@ -88,6 +88,7 @@ function requestsOf(history: History, arrivals: readonly Arrival[]): SeenRequest
     allowed: true,
     banned: false,
     paused: false,
+    cap: null,
   }));
 }
 

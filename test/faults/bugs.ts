@@ -50,6 +50,15 @@ function inStores<K extends keyof RunStores>(
   };
 }
 
+/** What the operator asks for, as the main server reads it, is for so many addresses; null: it asks for nothing. */
+const pacedFor = (addresses: number | null): Wrongs =>
+  inStores('run', (store) => ({
+    get: async () => {
+      const run = await store.get();
+      return run?.operatorPace?.addresses == null ? run : { ...run, operatorPace: { ...run.operatorPace, addresses } };
+    },
+  }));
+
 const wholeOf = async (given: PartResults): Promise<ItemResult[]> => (await Array.fromAsync(piecesOf(given))).flat();
 
 /** One part of the cloud, with some methods replaced. */
@@ -240,6 +249,19 @@ export const BUGS: Record<string, Bug> = {
     breaks: ['I6'],
     faults: ['F21'],
     wrongs: { instance: { forgetsPace: true } },
+  },
+  'pace-not-told': {
+    what: 'the main server does not read what the operator asks of the run',
+    breaks: ['I6'],
+    faults: ['F60'],
+    wrongs: pacedFor(null),
+  },
+  'pace-without-cap': {
+    what: 'more addresses are launched for a run that its operator has slowed',
+    breaks: ['I6'],
+    faults: [],
+    plans: ['900008 F60@C+0', '900118 F60@C+4143'],
+    wrongs: pacedFor(1_000),
   },
   'no-dead-man': {
     what: 'machines wait for the main server to end them',

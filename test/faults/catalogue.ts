@@ -339,13 +339,14 @@ function refuseRight(world: FaultWorld, dice: Dice): void {
 /** The operator asks for a longer interval or a pause, and half of the time resets it later. */
 function changePace(world: FaultWorld, dice: Dice): void {
   const { clock, stores, run } = world;
-  const intervalMs = run.settings.site.intervalMs * dice.between(2, 4);
+  const intervalMs = run.settings.site.intervalMs * dice.between(2, 12);
   const request = dice.chance(0.5) ? { intervalMs } : { pauseMs: dice.between(1_000, 90_000) };
   const set = async (pace: (run: RunRecord, fleet: FleetSnapshot) => OperatorPace): Promise<void> => {
     const record = await stores.runs.get(run.id);
     if (record === null || isRunEnd(record.phase)) return;
     const fleet = new FleetSnapshot(await stores.of(run.id).fleet.instances());
-    await stores.runs.setOperatorPace(run.id, pace(record, fleet));
+    const asked = pace(record, fleet);
+    if (await stores.runs.setOperatorPace(run.id, asked)) world.notePace(asked);
   };
   // The command fails with its database; the operator repeats it.
   const attempt = (pace: Parameters<typeof set>[0]) => (): Promise<void> => set(pace).catch(() => undefined);

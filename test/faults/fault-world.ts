@@ -22,6 +22,7 @@ import type {
   SeenWrite,
 } from '../support/invariants/history.ts';
 import { readHistory } from '../support/invariants/read-history.ts';
+import type { OperatorPace } from '../../orchestrator/core/plan/host-pace.ts';
 import { powerOffAtMs } from '../../orchestrator/core/model/run-deadlines.ts';
 import type { EventClock } from '../../orchestrator/core/simulation/event-clock.ts';
 import type { Wrongs as InstanceWrongs } from '../../orchestrator/core/simulation/instance/crawl.ts';
@@ -70,8 +71,20 @@ const RESTART_MS = 2_000;
 /** From the launch to `running`, and from there to the first hello. */
 const PENDING_MS = 300;
 const BOOT_MS = 200;
+/** A reply that takes longer is not followed any more. */
+const REPLY_MS = 5_000;
+/** Rounds after which a main server has read what was stored before the first of them. */
+const READ_ROUNDS = 2;
 /** Far more than any run takes. */
 const MAX_EVENTS = 400_000;
+
+/** What the operator has asked for, and when a main server had certainly read it; null before that. */
+interface Asked {
+  pace: OperatorPace;
+  server: ServerProcess | null;
+  rounds: number;
+  readAtMs: number | null;
+}
 
 /** What is recorded while the run is played; made before the world, whose parts write into it. */
 class Record {
@@ -178,6 +191,7 @@ export class FaultWorld extends SimulatedWorld {
   /** Instances as they were when the fleet last changed; null when that is to be read again. */
   #instances: readonly InstanceRecord[] | null = null;
   #gcUntilMs: number | null = null;
+  readonly #asked: Asked[] = [];
   readonly #refusals: { ending: string; atMs: number }[] = [];
 
   constructor(shape: RunShape, wrongs: Wrongs, discovery: Discovery | null = null) {
@@ -375,10 +389,26 @@ export class FaultWorld extends SimulatedWorld {
     return this.database?.site.result(product) ?? usualResult(product);
   }
 
+  /** The operator asks for this from now on. */
+  notePace(pace: OperatorPace): void {
+    this.#asked.push({ pace, server: this.server, rounds: this.server?.rounds ?? 0, readAtMs: null });
+  }
+
+  /**
+   * What the instance must keep of it: the last that it has certainly heard of, and nothing while something newer is on
+   * its way.
+   */
+  #heard({ orderedAtMs }: Visitor): OperatorPace | null {
+    const last = this.#asked.at(-1);
+    const isHeard = last?.readAtMs != null && orderedAtMs > last.readAtMs + REPLY_MS;
+    return isHeard && last.pace.addresses !== null ? last.pace : null;
+  }
+
   #onRequest(instance: Visitor, product: { n: number; id: string }): void {
     this.#record.reach('C');
-    const { slot, epoch, address, robots, incident, pausedUntilMs } = instance;
-    const { intervalMs } = this.run.settings.site;
+    const { slot, epoch, address, robots, incident } = instance;
+    const heard = this.#heard(instance);
+    const intervalMs = Math.max(this.run.settings.site.intervalMs, heard?.intervalMs ?? 0);
     this.#record.requests.push({
       atMs: this.clock.now(),
       address,
@@ -388,7 +418,8 @@ export class FaultWorld extends SimulatedWorld {
       intervalMs: Math.max(intervalMs, robots?.crawlDelayMs ?? 0),
       allowed: robots !== null && robots.access !== 'none',
       banned: incident?.verdict === 'banned' && incident.untilMs !== null && incident.untilMs > this.clock.now(),
-      paused: pausedUntilMs > this.clock.now(),
+      paused: (heard?.pausedUntilMs ?? 0) > this.clock.now(),
+      cap: heard && { atMs: heard.atMs, addresses: heard.addresses!, delayMs: intervalMs },
     });
   }
 
@@ -412,6 +443,10 @@ export class FaultWorld extends SimulatedWorld {
   /** Machines come and go, and epochs close, between two events. */
   async #watch(): Promise<void> {
     const now = this.clock.now();
+    for (const asked of this.#asked) {
+      const rounds = this.server === asked.server ? asked.rounds + READ_ROUNDS : 1;
+      if ((this.server?.rounds ?? 0) >= rounds) asked.readAtMs ??= now;
+    }
     for (const machine of this.cloud.compute.all()) {
       const isOver = machine.state === 'terminated' || machine.state === 'shutting-down';
       const isGone = machine.state !== 'pending' && machine.state !== 'running';

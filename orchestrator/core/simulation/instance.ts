@@ -53,6 +53,7 @@ export class SimulatedInstance implements Visitor {
   slowness = 1;
   /** How far its own clock is off. */
   skewMs = 0;
+  orderedAtMs = -Infinity;
   /** Made up by an attacker who controls it: its next part contains them. */
   forged: ItemResult[] = [];
   readonly #o: InstanceOptions;
@@ -113,10 +114,6 @@ export class SimulatedInstance implements Visitor {
 
   get incident(): OwnIncident | null {
     return this.#crawl.incident;
-  }
-
-  get pausedUntilMs(): number {
-    return this.#crawl.pausedUntilMs;
   }
 
   get robots(): RobotsPolicy | null {
@@ -300,6 +297,7 @@ export class SimulatedInstance implements Visitor {
     const shard = this.#shard;
     const crawl = this.#crawl;
     const now = this.#life.now();
+    this.orderedAtMs = now;
     const { intervalMs, sealed, drain, robots } = orders;
     const deadlineMs = Date.parse(orders.deadline);
     const pausedUntilMs = orders.pausedUntil === undefined ? 0 : Date.parse(orders.pausedUntil);

@@ -39,8 +39,18 @@ export interface SeenRequest {
   allowed: boolean;
   /** The address was in its ban window. */
   banned: boolean;
-  /** The operator had paused the run, as the instance knew. */
+  /** The operator had paused the run, and the instance had heard of it. */
   paused: boolean;
+  /** The most that the operator lets all addresses send that have heard of it; null for one that has not. */
+  cap: SeenCap | null;
+}
+
+/** So many addresses at this interval: the sum of them all. */
+interface SeenCap {
+  /** When it was asked for. */
+  atMs: number;
+  addresses: number;
+  delayMs: number;
 }
 
 /** A chunk that the main server has given to an instance. */

@@ -1,6 +1,4 @@
 /** I4, I6: the deadline is met or its miss is reported, and no address sends requests more often than it may. */
-import { intervalOf, operatorPaceOf } from '../../../orchestrator/core/model/operator-pace.ts';
-import type { RunRecord } from '../../../orchestrator/core/model/stores.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { type History, placeOf, type SeenRequest, type Violation, violationsOf } from './history.ts';
 
@@ -39,38 +37,40 @@ export function checkPoliteness({ requests, run, instances }: History): Violatio
   for (const { slot, epoch, progress } of instances)
     if (progress?.minGapMs != null && progress.minGapMs < run.settings.site.intervalMs)
       found.push(`slot ${slot} epoch ${epoch} reports a request after ${progress.minGapMs} ms`);
-  found.push(...overOperatorPace(requests ?? [], run));
+  found.push(...overOperatorPace(requests ?? []));
   return violationsOf('I6', found.slice(0, 5));
 }
 
-/** Intervals over which the requests of all addresses are counted, and what an order on its way adds to them. */
+/** Intervals over which the requests of all addresses are counted. */
 const COUNTED = 10;
-const UNDER_WAY = 2;
 
 /**
- * The requests of those that know what the operator asks for: together no more than the addresses that it counts. The
- * first one of an epoch is not at any pace: another address sent the one before.
+ * Where the addresses together sent more than the operator lets them, in any {@link COUNTED} intervals: each of them at
+ * most one more than its share of the sum. The first request of a successor is not at any pace: another address sent
+ * the one before.
  */
-function overOperatorPace(requests: readonly SeenRequest[], run: RunRecord): string[] {
-  const pace = operatorPaceOf(run);
-  if (pace === null) return [];
-  const delayMs = intervalOf(run);
+function overOperatorPace(requests: readonly SeenRequest[]): string[] {
   const begun = new Set<string>();
-  const times = requests.flatMap(({ slot, epoch, atMs, intervalMs }) => {
-    const place = placeOf({ slot, epoch });
+  const counted = requests.filter((request) => {
+    const place = placeOf(request);
     const isFirst = !begun.has(place);
     begun.add(place);
-    return !isFirst && atMs >= pace.atMs && intervalMs >= delayMs ? [atMs] : [];
+    return request.cap !== null && !(isFirst && request.epoch > 1);
   });
-  const most = pace.addresses * (COUNTED + UNDER_WAY);
-  const worst = times
-    .toSorted((a, b) => a - b)
-    .reduce((max, fromMs, i, all) => {
-      let last = i;
-      while (last < all.length && all[last]! < fromMs + COUNTED * delayMs) last++;
-      return Math.max(max, last - i);
-    }, 0);
-  return worst > most ? [`the site got ${worst} requests in ${COUNTED * delayMs} ms, the operator allows ${most}`] : [];
+  return [...Map.groupBy(counted, ({ cap }) => cap!.atMs).values()].flatMap((own) => {
+    const { addresses, delayMs } = own[0]!.cap!;
+    const ordered = own.toSorted((a, b) => a.atMs - b.atMs);
+    return ordered.flatMap(({ atMs }, i) => {
+      const window = ordered.slice(i).filter((other) => other.atMs < atMs + COUNTED * delayMs);
+      const senders = new Set(window.map(({ address }) => address)).size;
+      const most = addresses * COUNTED + (senders > addresses ? senders : 0);
+      return window.length > most
+        ? [
+            `${senders} addresses sent ${window.length} requests in ${COUNTED * delayMs} ms, the operator allows ${most}`,
+          ]
+        : [];
+    });
+  });
 }
 
 /** I9: forged, replayed and foreign callbacks are refused, and a main server without the lock writes nothing. */

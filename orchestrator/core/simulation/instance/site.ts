@@ -27,8 +27,8 @@ export interface Visitor {
   /** The rules that it knows; null before the first. */
   readonly robots: RobotsPolicy | null;
   readonly incident: OwnIncident | null;
-  /** By order, as it knows it; 0 without a pause. */
-  readonly pausedUntilMs: number;
+  /** When it last followed orders; -Infinity before the first. */
+  readonly orderedAtMs: number;
   /** The time from the request to its page, where the site does not say. */
   readonly pageMs: number;
   /** How many times longer its products take than the site says. */
