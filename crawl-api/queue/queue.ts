@@ -3,10 +3,10 @@
  * journal before it is reported.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { ProductUrl } from '../../shared/domain/domains.ts';
+import { type ProductUrl, templatesOf } from '../../shared/domain/domains.ts';
 import { type Refusal, refusalOf } from '../../shared/domain/offer-refusal.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
-import { easedIntervalMs } from '../../shared/domain/pacing.ts';
+import { easedIntervalMs, isEased } from '../../shared/domain/pacing.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
@@ -72,9 +72,15 @@ export class Queue {
    */
   intervalAt(domain: number): number {
     const intervalMs = Math.max(this.#intervalMs, policyAt(this.state.robots, domain)?.crawlDelayMs ?? 0);
+    const sinceBan = this.#sinceBan(domain);
+    return sinceBan === null ? intervalMs : easedIntervalMs(intervalMs, sinceBan);
+  }
+
+  /** Products stored since the last ban at a domain, while its interval is longer for it; else null. */
+  #sinceBan(domain: number): number | null {
     const { bans, rightPages } = this.state.at(domain);
-    const isEased = bans > 0 || this.#defaults.bannedLately?.includes(domain) === true;
-    return isEased ? easedIntervalMs(intervalMs, rightPages) : intervalMs;
+    const isBanned = bans > 0 || this.#defaults.bannedLately?.includes(domain) === true;
+    return isBanned && isEased(rightPages) ? rightPages : null;
   }
 
   get deadlineMs(): number {
@@ -300,6 +306,7 @@ export class Queue {
     const { tried, unavailable, served, replies } = this.tally;
     const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
     const misses = this.state.misses().list();
+    const sinceBans = templatesOf(this.#defaults.productUrl).flatMap((_, domain) => this.#sinceBan(domain) ?? []);
     return {
       assigned: items.size,
       pending: openCount,
@@ -315,6 +322,7 @@ export class Queue {
       unavailable,
       served,
       restMs: Math.max(0, pausedUntilMs - this.#clock.now()),
+      ...(sinceBans.length === 0 ? {} : { sinceBan: Math.min(...sinceBans) }),
       replies: { ...replies },
       ...(misses.length === 0 ? {} : { misses }),
     };

@@ -75,16 +75,25 @@ const HALVINGS = 7;
  * right pages.
  */
 export function easedIntervalMs(intervalMs: number, rightPages: number): number {
-  const halvings = Math.floor(rightPages / HALVED_AFTER);
-  return halvings < HALVINGS ? intervalMs * (1 + 2 ** -halvings) : intervalMs;
+  return isEased(rightPages) ? intervalMs * (1 + 2 ** -Math.floor(rightPages / HALVED_AFTER)) : intervalMs;
 }
 
-/** By how much that lengthens the crawl of so many pages, in milliseconds. */
-export function easingMs(intervalMs: number, pages: number): number {
+/** True while an address keeps a longer interval, so many right pages after its last ban. */
+export const isEased = (rightPages: number): boolean => rightPages < HALVED_AFTER * HALVINGS;
+
+/**
+ * By how much that lengthens the crawl of so many pages, in milliseconds.
+ *
+ * @param rightPages before the first of them
+ * @param atLeastMs time that a page takes whatever its interval
+ */
+export function easingMs(intervalMs: number, pages: number, { rightPages = 0, atLeastMs = 0 } = {}): number {
   let sumMs = 0;
   for (let halvings = 0; halvings < HALVINGS; halvings++) {
-    const at = Math.min(HALVED_AFTER, Math.max(0, pages - halvings * HALVED_AFTER));
-    sumMs += at * intervalMs * 2 ** -halvings;
+    const from = Math.max(rightPages, halvings * HALVED_AFTER);
+    const at = Math.max(0, Math.min(rightPages + pages, (halvings + 1) * HALVED_AFTER) - from);
+    const longerMs = intervalMs * (1 + 2 ** -halvings);
+    sumMs += at * (Math.max(longerMs, atLeastMs) - Math.max(intervalMs, atLeastMs));
   }
   return sumMs;
 }

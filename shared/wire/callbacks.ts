@@ -84,6 +84,11 @@ export const progressSchema = z.strictObject({
   served: count.default(0),
   /** How long a domain still wants no request from this address (Retry-After); 0 when requests are allowed. */
   restMs: z.number().nonnegative().default(0),
+  /**
+   * Products stored since the last ban, of the domain where these are fewest, while it keeps a longer interval for that
+   * ban. Omitted: it keeps the usual one everywhere.
+   */
+  sinceBan: count.exactOptional(),
   /** How many of `tried` got which status, or why there was no reply (`timeout`, `network` …). */
   replies: z.record(z.string().max(20), count).default({}),
   /** Its products without a row, by kind; those that wait have no outcome yet. Omitted where there are none. */

@@ -440,12 +440,15 @@ export function describeInstanceContract(name: string, make: MakeInstance): void
       expect(after.slice(0, 19)).toEqual(Array(19).fill(2_020));
       expect(after.slice(19, 39)).toEqual(Array(20).fill(1_515));
       expect(after[39]).toBeCloseTo(1_263, -1);
+      await stage.beat();
+      expect(stage.last.progress.sinceBan).toBe(stage.last.progress.stored - 1);
     });
 
     it('of an earlier night makes it begin like that', async () => {
       const stage = await crawling(3, { site: { bannedLately: [0] } });
       await stage.pass(10_000);
       expect(stage.gaps).toEqual([2_020, 2_020]);
+      expect(stage.last.progress.sinceBan).toBe(3);
     });
 
     it('returns by order what it has not crawled, once its results are in the bucket', async () => {

@@ -4,6 +4,7 @@ import { decide, lateNotes, unnoted } from '../../../orchestrator/core/decide/de
 import { extraLaunches } from '../../../orchestrator/core/decide/extra-launches.ts';
 import { forecastRun } from '../../../orchestrator/core/decide/shares/chunk-limits.ts';
 import { forecastEnd, spreadMs } from '../../../orchestrator/core/decide/shares/end-forecast.ts';
+import { workersOf } from '../../../orchestrator/core/decide/shares/workers.ts';
 import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/core/model/run-deadlines.ts';
 import type { AddressIncident } from '../../../orchestrator/core/model/stores.ts';
 import type { World } from '../../../orchestrator/core/model/world.ts';
@@ -50,6 +51,45 @@ describe('forecastEnd', () => {
     expect(workers.map((p) => p.p50Ms - now)).toEqual([100 * PACE_MS, 105 * PACE_MS]);
     expect(p50Ms! - now).toBeCloseTo(105 * PACE_MS);
     expect(p95Ms! - p50Ms!).toBeCloseTo(spreadMs({ paceMs: PACE_MS, isSlow: false }, 105 * PACE_MS), -1);
+  });
+
+  describe('the slower beginning after a ban', () => {
+    const nowMs = START_MS + HOUR_MS;
+    /** The fleet, with this many products stored since the ban of its first address; the interval is 10 s. */
+    const banned = (w: World, sinceBan: number): World => {
+      const [first, ...others] = w.fleet.all;
+      const progress = { ...first!.progress!, sinceBan };
+      return { ...w, fleet: new FleetSnapshot([{ ...first!, progress }, ...others]) };
+    };
+
+    it('is counted for the pages that are left of it', () => {
+      const alone = world({ pending: [100], gone: HOUR_MS });
+      // 20 pages each with 10, 5, 2.5, 1.25 and 0.625 s more.
+      expect(forecastEnd(banned(alone, 0)).p50Ms! - nowMs).toBeCloseTo(100 * PACE_MS + 387_500);
+      expect(forecastEnd(banned(alone, 50)).p50Ms! - nowMs).toBeCloseTo(100 * PACE_MS + 71_875);
+    });
+
+    it('is no longer where pages take longer than the interval anyway', () => {
+      const w = banned(world({ pending: [20], gone: HOUR_MS }), 0);
+      const slow = w.fleet.all.map((r) => ({ ...r, progress: { ...r.progress!, pageMs: 25_000 } }));
+      expect(forecastEnd({ ...w, fleet: new FleetSnapshot(slow) }).p50Ms! - nowMs).toBe(20 * 25_000);
+    });
+
+    it('makes the other instances take what waits', () => {
+      const w = world({ pending: [0, 0], gone: HOUR_MS, waiting: 8 });
+      expect(forecastEnd(banned(w, 0)).p50Ms! - nowMs).toBeGreaterThan(forecastEnd(w).p50Ms! - nowMs + 50_000);
+      expect(forecastEnd(banned(w, 0)).p50Ms! - nowMs).toBeLessThan(20 * PACE_MS + 200_000);
+    });
+
+    it('of an earlier night is counted for instances that boot, and those that would be launched in addition', () => {
+      const w = world({ pending: [1_300], gone: HOUR_MS });
+      const lately = (bannedLately: number[] | null): World => {
+        const site = { ...w.run.settings.site, ...(bannedLately === null ? {} : { bannedLately }) };
+        return { ...w, run: { ...w.run, settings: { ...w.run.settings, site } } };
+      };
+      const startOf = (at: World): number => workersOf(at, 1).workers[1]!.startMs;
+      expect(startOf(lately([0])) - startOf(lately(null))).toBeCloseTo(396_875);
+    });
   });
 
   it('assigns waiting products to the instances that finish first', () => {

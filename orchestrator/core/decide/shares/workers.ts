@@ -4,8 +4,8 @@
  */
 import { isNonEmpty } from '../../../../shared/domain/non-empty.ts';
 import { epochNumber } from '../../../../shared/domain/epoch-id.ts';
-import { domainPaces, meanSpacingMs } from '../../../../shared/domain/domains.ts';
-import { paceMarginMs } from '../../../../shared/domain/pacing.ts';
+import { domainPaces, meanSpacingMs, templatesOf } from '../../../../shared/domain/domains.ts';
+import { easingMs, paceMarginMs } from '../../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../../shared/wire/callbacks.ts';
 import { isUnavailable, mustReturnProducts } from '../ban-policy.ts';
 import { intervalOf, pausedUntilMs } from '../../model/operator-pace.ts';
@@ -26,7 +26,10 @@ export interface Worker {
   paceMs: number;
   /** True when its pages take longer than the interval: unlike the interval, page times vary. */
   isSlow: boolean;
-  /** When it can crawl: now, or when it will probably have booted. */
+  /**
+   * When it can crawl at its pace: now, or when it will probably have booted; later by what its slower beginning after
+   * a ban costs it.
+   */
   startMs: number;
   /** The same with a slow boot. */
   startP95Ms: number;
@@ -61,9 +64,9 @@ export function workersOf(world: Observed, extra = 0): Workers {
   const { latest } = world.fleet;
   const shardOf = shardsOf(world.work);
   const workers: Worker[] = [];
-  const paces = pacesOf(world);
   let pool = world.work.waiting * chunkSize;
   const count = world.fleet.slotCount(world.run.plan);
+  const paces = { ...pacesOf(world), meanShare: (pool + pendingOf(world)) / (count + extra) };
   for (let slot = 0; slot < count + extra; slot++) {
     const record = latest.get(slot);
     const shard = record && shardOf(slot, record.epoch);
@@ -89,13 +92,15 @@ function workerOf(
   world: Observed,
   { slot, record, isExtra }: { slot: number; record: InstanceRecord | undefined; isExtra: boolean },
   shard: Pick<Shard, 'chunks' | 'products'>,
-  paces: Paces,
+  paces: Shares,
 ): Worker | null {
   const { nowMs } = world;
-  const startMs = Math.max(nowMs, pausedUntilMs(world.run));
   const epoch = record?.epoch ?? 0;
-  const booting = (sinceMs: number, progress: Progress | null): Worker =>
-    bootingWorker(world, { slot, epoch, ...paceOf(paces, progress) }, sinceMs);
+  const isBannedLately = world.run.settings.site.bannedLately !== undefined;
+  const booting = (sinceMs: number, progress: Progress | null): Worker => {
+    const lostMs = isBannedLately ? easingOf(paces, null, { canTake: true }) : 0;
+    return bootingWorker(world, { slot, epoch, ...paceOf(paces, progress) }, { sinceMs, lostMs });
+  };
   if (isExtra) return booting(nowMs, null);
   if (record === undefined || isGivenUp(record))
     return hasMoreWork(world) && isFilledSoon(world, slot, record) ? booting(nowMs, null) : null;
@@ -110,6 +115,8 @@ function workerOf(
   const unheard = Math.max(0, shard.products - (progress?.assigned ?? 0));
   const pending = Math.max(0, (progress?.pending ?? 0) + unheard - unseen(world, record, paceMs));
   const canTake = !record.sealed && record.phase !== 'uploading';
+  const lostMs = progress?.sinceBan === undefined ? 0 : easingOf(paces, { ...progress, pending }, { canTake });
+  const startMs = Math.max(nowMs, pausedUntilMs(world.run)) + lostMs;
   const canGive = canTake && record.phase === 'crawling';
   return {
     slot,
@@ -130,13 +137,13 @@ function workerOf(
 function bootingWorker(
   { nowMs, limits, run }: Observed,
   at: Pick<Worker, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
-  sinceMs: number,
+  { sinceMs, lostMs }: { sinceMs: number; lostMs: number },
 ): Worker {
   // The plan's slow boot: with the boot limit instead, every tight plan would look late from the start.
   const slowBootMs = Math.min(limits.bootMs, run.plan.bootP95Ms);
   const soonestMs = Math.max(nowMs, pausedUntilMs(run));
-  const startMs = Math.max(soonestMs, sinceMs + slowBootMs * USUAL_BOOT);
-  const startP95Ms = Math.max(soonestMs, sinceMs + slowBootMs);
+  const startMs = Math.max(soonestMs, sinceMs + slowBootMs * USUAL_BOOT) + lostMs;
+  const startP95Ms = Math.max(soonestMs, sinceMs + slowBootMs) + lostMs;
   const vacant = { pending: 0, chunks: 0, isUp: false, canTake: true, canGive: false };
   return { ...at, ...vacant, startMs, startP95Ms, endMs: startMs };
 }
@@ -147,9 +154,30 @@ export const ownPaceMs = (run: RunRecord, progress: Progress | null): number =>
 
 /** What holds for every address of the run. */
 interface Paces {
+  /** The interval of each address at a domain, without a margin. */
+  intervalMs: number;
+  /** How many of them are crawled at the same time. */
+  domains: number;
   /** Mean time between two requests at the least, over all domains: interval (or Crawl-delay) and margin. */
   spacingMs: number;
   requests: number;
+}
+
+/** Also the mean number of products that a worker has still to crawl. */
+type Shares = Paces & { meanShare: number };
+
+/** Products that instances hold and have not crawled. */
+const pendingOf = ({ fleet }: Observed): number =>
+  fleet.all.reduce((sum, r) => sum + (isGivenUp(r) ? 0 : (r.progress?.pending ?? 0)), 0);
+
+/** By how much the slower beginning after a ban will lengthen the crawl of what a worker holds or will probably get. */
+function easingOf(shares: Shares, progress: Progress | null, { canTake }: Pick<Worker, 'canTake'>): number {
+  const { intervalMs, domains, meanShare } = shares;
+  const products = Math.max(progress?.pending ?? 0, canTake ? Math.ceil(meanShare) : 0);
+  // Of several domains one has banned it: its share of the products, each at that domain's own interval.
+  const atLeastMs = (progress?.pageMs ?? 0) * domains;
+  const rightPages = progress?.sinceBan ?? 0;
+  return requestsEach(shares, progress) * easingMs(intervalMs, products / domains, { rightPages, atLeastMs });
 }
 
 function pacesOf({ run, robots }: Pick<Observed, 'run' | 'robots'>): Paces {
@@ -158,17 +186,24 @@ function pacesOf({ run, robots }: Pick<Observed, 'run' | 'robots'>): Paces {
   const spacingMs = (ms: number, policy: Observed['robots']): number =>
     meanSpacingMs(domainPaces(productUrl, policy), ms, (interval) => interval + paceMarginMs(interval));
   return {
+    intervalMs: intervalUnder(robots, intervalOf(run)),
+    domains: templatesOf(productUrl).length,
     spacingMs: spacingMs(intervalUnder(robots, intervalOf(run)), robots),
     requests: plan.paceMs / spacingMs(Math.max(plan.intervalMs, plan.operatorPace?.intervalMs ?? 0), null),
   };
 }
 
 /** The spacing, or the instance's median page time where that is longer, times the requests per product. */
-function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
+function paceOf(paces: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
+  const { spacingMs } = paces;
   const requestMs = Math.max(spacingMs, progress?.pageMs ?? 0);
+  return { paceMs: requestMs * requestsEach(paces, progress), isSlow: requestMs > spacingMs };
+}
+
+/** Requests per product: as planned, or as its instance has counted them. */
+function requestsEach({ requests: planned }: Paces, progress: Progress | null): number {
   const done = progress ? progress.stored + progress.gone + progress.failed : 0;
-  const requests = progress !== null && done >= MIN_OUTCOMES ? progress.requests / done : planned;
-  return { paceMs: requestMs * Math.max(1, requests), isSlow: requestMs > spacingMs };
+  return Math.max(1, progress !== null && done >= MIN_OUTCOMES ? progress.requests / done : planned);
 }
 
 /**

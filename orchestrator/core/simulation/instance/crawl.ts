@@ -2,7 +2,7 @@
  * The crawl of a modelled instance: one page at a time, at the pace of each domain, until the site bans its address.
  */
 import { type DomainPace, domainPaces } from '../../../../shared/domain/domains.ts';
-import { easedIntervalMs, paceMarginMs, restAfterBanMs } from '../../../../shared/domain/pacing.ts';
+import { easedIntervalMs, isEased, paceMarginMs, restAfterBanMs } from '../../../../shared/domain/pacing.ts';
 import { policyAt, type RobotsPolicy } from '../../../../shared/domain/robots-matcher.ts';
 import type { Progress } from '../../../../shared/wire/callbacks.ts';
 import { type ItemResult, PART_PRODUCTS } from '../../../../shared/wire/part.ts';
@@ -89,6 +89,16 @@ export class SimulatedCrawl {
     this.#busiestShare = Math.max(...this.#domains.map(({ share }) => share));
     const none = { lastRequestMs: null, pacedFromMs: null, pacedGapMs: 0, okAtMs: null, emptiedMs: -Infinity };
     this.#at = this.#domains.map(() => ({ ...none, bans: 0, rightPages: 0 }));
+  }
+
+  /** Products stored since the last ban, at the domain with the fewest, while its interval is longer for it; else null. */
+  get sinceBan(): number | null {
+    let fewest: number | null = null;
+    for (let domain = 0; domain < this.#at.length; domain++) {
+      const stored = this.#sinceBan(domain);
+      if (stored !== null) fewest = Math.min(fewest ?? Infinity, stored);
+    }
+    return fewest;
   }
 
   get hasPage(): boolean {
@@ -256,9 +266,15 @@ export class SimulatedCrawl {
 
   #intervalAt(domain: number): number {
     const intervalMs = Math.max(this.intervalMs, policyAt(this.robots, domain)?.crawlDelayMs ?? 0);
+    const sinceBan = this.#sinceBan(domain);
+    return sinceBan === null ? intervalMs : easedIntervalMs(intervalMs, sinceBan);
+  }
+
+  /** Products stored since the last ban at a domain, while its interval is longer for it; else null. */
+  #sinceBan(domain: number): number | null {
     const { bans, rightPages } = this.#at[domain]!;
-    const isEased = bans > 0 || this.#p.settings.site.bannedLately?.includes(domain) === true;
-    return isEased ? easedIntervalMs(intervalMs, rightPages) : intervalMs;
+    const isBanned = bans > 0 || this.#p.settings.site.bannedLately?.includes(domain) === true;
+    return isBanned && isEased(rightPages) ? rightPages : null;
   }
 
   #request(now: number): void {

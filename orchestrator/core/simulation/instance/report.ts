@@ -40,6 +40,8 @@ export function progressOf({ shard, crawl, uploads }: Omit<Reported, 'isClosed'>
 export function heartbeatOf(reported: Reported, now: number, clockMs: number): Heartbeat {
   const { shard, crawl, uploads } = reported;
   const progress = progressOf(reported, now);
+  const { sinceBan } = crawl;
+  if (sinceBan !== null) progress.sinceBan = sinceBan;
   if (uploads.isRefused) progress.storeRefused = true;
   return {
     phase: phaseOf(reported),
