@@ -9,6 +9,7 @@ import { findRun, storesOf, withDatabase } from '../../core/lookup/find-run.ts';
 import { holderAtWork } from '../../core/lookup/run-lock.ts';
 import { FleetSnapshot } from '../../core/model/fleet-snapshot.ts';
 import { operatorPaceOf } from '../../core/model/operator-pace.ts';
+import type { RunRecord } from '../../core/model/stores.ts';
 import type { Output } from '../output.ts';
 import type { StatusOptions } from './status.ts';
 
@@ -28,6 +29,7 @@ export async function paceCommand(options: PaceOptions, output: Output): Promise
     const run = await findRun(stores.runs, { runId: options.runId, config }, 'unfinished', (r) => !isRunEnd(r.phase));
     if (nextPlan && run.settings.site.maxRequests !== undefined)
       throw new AppError('usage', `run ${run.id} is a series of a probe, which leaves nothing to the next plan`);
+    if (!reset && isRunEnd(run.phase)) throw hasEnded(run);
     const nowMs = systemClock.now();
     const fleet = new FleetSnapshot(await stores.of(run.id).fleet.instances());
     const request = {
@@ -36,10 +38,7 @@ export async function paceCommand(options: PaceOptions, output: Output): Promise
       isForNextPlan: nextPlan,
     };
     const asked = reset ? resetPace(run, nowMs) : operatorPace(run, fleet, request, nowMs);
-    if (!(await stores.runs.setOperatorPace(run.id, asked)))
-      throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
-        hint: 'Its pace can only be reset, which forgets what the next plan was to keep. What runs from now on take is site.interval.',
-      });
+    if (!(await stores.runs.setOperatorPace(run.id, asked))) throw hasEnded(run);
     const paced = { ...run, operatorPace: asked };
     const isOver = isRunEnd(run.phase);
     const mainServer = isOver ? null : ((await holderAtWork(stores.runs, run))?.owner ?? null);
@@ -55,3 +54,8 @@ export async function paceCommand(options: PaceOptions, output: Output): Promise
     return EXIT.complete;
   });
 }
+
+const hasEnded = ({ id, phase }: RunRecord): AppError =>
+  new AppError('run-ended', `run ${id} has ended already: ${phase}`, {
+    hint: 'Its pace can only be reset, which forgets what the next plan was to keep. What runs from now on take is site.interval.',
+  });

@@ -14,6 +14,7 @@ import type { Session } from '../../../orchestrator/core/run/run-session.ts';
 import { ProcessState } from '../../../orchestrator/core/model/process-state.ts';
 import { buildReport } from '../../../orchestrator/core/act/results/finish.ts';
 import { cancelCommand, publishCommand, stopCommand } from '../../../orchestrator/cli/commands/end.ts';
+import { paceCommand } from '../../../orchestrator/cli/commands/pace.ts';
 import { costCommand, verifyCommand } from '../../../orchestrator/cli/commands/report.ts';
 import { explainCommand } from '../../../orchestrator/features/explain/command.ts';
 import { gcCommand, pruneCommand } from '../../../orchestrator/cli/commands/clean-up.ts';
@@ -157,6 +158,55 @@ describe('cancel', () => {
     const { id } = await aRun('completed');
     await expectFault(cancelCommand({ ...base(), runId: id, yes: true }, output), 'run-ended');
     await expectFault(cancelCommand({ ...base(), runId: 'x', yes: true }, output), 'run-unknown');
+  });
+});
+
+describe('pace', () => {
+  const paceOf = async (id: string) => (await bench.stores.runs.get(id))!.operatorPace;
+
+  it('stores what is asked for, and says that no main server is there to tell the instances', async () => {
+    const { id } = await aRun('crawling');
+    expect(await paceCommand({ ...base(), runId: undefined, interval: '20s', pause: '30m' }, output)).toBe(0);
+    expect(await paceOf(id)).toMatchObject({ intervalMs: 20_000, isForNextPlan: false });
+    expect(documents).toMatchObject([{ run: id, pace: { intervalMs: 20_000 }, mainServer: null }]);
+    expect(lines.join('\n')).toMatch(/! No main server is at work.*orchestrator resume/);
+  });
+
+  it('says from when on the instances keep it where a main server is at work', async () => {
+    const { id } = await aRun('crawling');
+    await workOn(id);
+    expect(await paceCommand({ ...base(), runId: id, pause: '30m' }, output)).toBe(0);
+    expect(documents).toMatchObject([{ run: id, mainServer: 'tests' }]);
+    expect(lines.join('\n')).toContain('from its next heartbeat on');
+  });
+
+  it('is a wrong use (2) without a request, for an unknown run and for one that has ended', async () => {
+    await expectFault(paceCommand({ ...base(), runId: undefined }, output), 'usage');
+    await expectFault(paceCommand({ ...base(), runId: undefined, pause: '1m' }, output), 'run-unknown');
+    await expectFault(paceCommand({ ...base(), runId: 'x', pause: '1m' }, output), 'run-unknown');
+    for (const phase of ['completed', 'held'] as const) {
+      const { id } = await aRun(phase);
+      for (const asked of [{ interval: '20s' }, { interval: '1ms' }, { pause: '1m' }])
+        await expectFault(paceCommand({ ...base(), runId: id, ...asked }, output), 'run-ended');
+      expect(await paceOf(id)).toBeUndefined();
+    }
+  });
+
+  it('is a wrong configuration (4) with an interval that is not longer, and changes nothing', async () => {
+    const { id } = await aRun('crawling');
+    const interval = `${(await bench.stores.runs.get(id))!.settings.site.intervalMs}ms`;
+    const refused = paceCommand({ ...base(), runId: id, interval }, output);
+    await expect(refused).rejects.toMatchObject({ code: 'pace-too-fast', exitCode: 4 });
+    expect(await paceOf(id)).toBeUndefined();
+  });
+
+  it('of a run that has ended can be reset, so that the next plan forgets it', async () => {
+    const { id } = await aRun('crawling');
+    await paceCommand({ ...base(), runId: id, interval: '20s', nextPlan: true }, output);
+    await bench.db.knex('crawlfleet_runs').where({ id }).update({ phase: 'completed' });
+    expect(await paceCommand({ ...base(), runId: id, reset: true }, output)).toBe(0);
+    expect(await paceOf(id)).toMatchObject({ addresses: null, isForNextPlan: false });
+    expect(lines.at(-1)).toContain('the next plan keeps nothing of it');
   });
 });
 
