@@ -5,11 +5,12 @@ import type { Action } from '../model/actions.ts';
 import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import { intervalOf, operatorPaceOf, pausedUntilMs } from '../model/operator-pace.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import type { RunRecord } from '../model/stores.ts';
+import { isGivenUp } from '../model/instance-state.ts';
+import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { addressesInWords, type OperatorPace, rateOf } from '../plan/host-pace.ts';
 import { forecastEnd } from './shares/end-forecast.ts';
-import { addressesAtWork, pacesOf } from './site-cap.ts';
+import { isAtWork, pacesOf } from './site-cap.ts';
 
 /** What the operator asks for now, in milliseconds; what is omitted stays as it is. */
 export interface PaceRequest {
@@ -34,10 +35,19 @@ export function operatorPace(
     atMs: nowMs,
     intervalMs: intervalMs ?? before?.intervalMs ?? null,
     pausedUntilMs: pauseMs === undefined ? (before?.pausedUntilMs ?? null) : nowMs + pauseMs,
-    addresses: before?.addresses ?? addressesAtWork(run, fleet),
+    addresses: before?.addresses ?? addressesOf(run, fleet),
     isForNextPlan: isForNextPlan || before?.isForNextPlan === true,
     runId: run.id,
   };
+}
+
+/**
+ * Those that send requests or boot: whoever pauses a run that has just begun does not want a smaller fleet for the rest
+ * of it. Without any, those of the plan.
+ */
+function addressesOf({ plan }: RunRecord, { latest }: FleetSnapshot): number {
+  const counts = (record: InstanceRecord): boolean => record.publicKey === null || isAtWork(record);
+  return [...latest.values()].filter((r) => !isGivenUp(r) && counts(r)).length || plan.instances;
 }
 
 /** The end of what the operator has asked for. */

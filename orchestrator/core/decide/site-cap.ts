@@ -11,7 +11,6 @@ import type { Action } from '../model/actions.ts';
 import { hasRequests, openIncident } from '../model/instance-state.ts';
 import { intervalOf, operatorPaceOf, pausedUntilMs } from '../model/operator-pace.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
-import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import type { Observed } from '../model/world.ts';
 
 type Seen = Pick<Observed, 'run' | 'fleet' | 'raised'>;
@@ -42,7 +41,7 @@ export function raisedPaces(
     delayMs: Math.max(pace.intervalMs, policyAt(robots, domain)?.crawlDelayMs ?? 0),
   }));
   if (asked.every(({ pace, delayMs }) => delayMs === pace.intervalMs)) return null;
-  const atWork = addressesAtWork(run, fleet);
+  const atWork = fleet.serving.filter(isAtWork).length || run.plan.instances;
   return asked.map(({ pace, delayMs }): HostPace => {
     if (delayMs === pace.intervalMs) return pace;
     const addresses = Math.min(atWork, pace.cap?.addresses ?? Infinity);
@@ -51,14 +50,8 @@ export function raisedPaces(
   });
 }
 
-/** Those that send requests; before there is one, the plan's number. */
-export const addressesAtWork = (
-  { plan }: Pick<RunRecord, 'plan'>,
-  { serving }: Pick<FleetSnapshot, 'serving'>,
-): number => serving.filter(isAtWork).length || plan.instances;
-
 /** It sends requests: it has said hello, has or may get products, and no ban rests it. */
-const isAtWork = (record: InstanceRecord): boolean =>
+export const isAtWork = (record: InstanceRecord): boolean =>
   (record.phase === 'ready' || record.phase === 'crawling') &&
   openIncident(record)?.verdict !== 'banned' &&
   hasRequests(record);

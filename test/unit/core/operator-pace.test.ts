@@ -17,7 +17,7 @@ import {
 import type { InstanceRecord, RunRecord } from '../../../orchestrator/core/model/stores.ts';
 import type { World } from '../../../orchestrator/core/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { ALLOW_ALL, anInstance, aPlan, aRun, aWorld, START_MS } from './builders.ts';
+import { ALLOW_ALL, anIncident, anInstance, aPlan, aRun, aWorld, START_MS } from './builders.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -55,6 +55,21 @@ describe('the interval of an operator', () => {
     expect(operatorPaceInWords(world.run)).toBe(
       '20s between two requests of one address instead of 10s, no address is added to make up for it (at most 0.2/s, as 4 addresses make at 20s)',
     );
+  });
+
+  it('counts the addresses that still boot, and none that is banned or lost', () => {
+    const run = aRun({ plan: aPlan({ instances: 4 }) });
+    const booting = anInstance(1, { phase: 'booting', publicKey: null });
+    const lost = crawling(2, { phase: 'lost', reason: 'heartbeat-lost' });
+    expect(paced({ pauseMs: MINUTE_MS }, { run, instances: [four[0]!, booting, lost] }).run.operatorPace).toMatchObject(
+      {
+        addresses: 2,
+      },
+    );
+    const banned = crawling(1, { incident: anIncident() });
+    expect(paced({ pauseMs: MINUTE_MS }, { run, instances: [four[0]!, banned, lost] }).run.operatorPace).toMatchObject({
+      addresses: 1,
+    });
   });
 
   it('is no shorter where fewer addresses are up than it counts, and longer where more are', () => {
