@@ -10,6 +10,7 @@ import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { waitFor } from '../support/processes.ts';
+import { gapsOf } from '../support/shop/arrivals.ts';
 import { DashboardStage, TOKEN } from './dashboard-stage.ts';
 
 /** Violations of WCAG 2 A and AA, by rule. */
@@ -279,6 +280,35 @@ describe('the page', () => {
     await question.getByText(/Dry run on this machine, .* \d+ products with \d+ instances? .* deadline 20/).waitFor();
     await question.getByRole('button', { name: 'Leave it' }).click();
     expect(await stage.newestRun()).toBe(second);
+    await page.close();
+  });
+
+  it('halves the pace of a run with the token, and resets it', { tags: ['nightly'] }, async () => {
+    const live = stage.fleet.start('run', '--dry-run', '--yes', '--deadline', '120s');
+    const slowed = await stage.newestRun(await stage.newestRun());
+    const { page, faults } = await stage.page(`/runs/${slowed}`);
+    await waitFor(async () => (await doneOn(page).catch(() => 0)) > 5, { what: 'products to appear', everyMs: 200 });
+    await page.getByRole('button', { name: 'Half the pace' }).click();
+    await page.getByLabel('Operator token').fill(TOKEN);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    const press = async (name: string): Promise<void> => {
+      await page.getByRole('button', { name }).click();
+      await page.getByRole('dialog').getByRole('button', { name }).click();
+    };
+    await press('Half the pace');
+    await page.getByText('Its operator asks for: 400ms between two requests of one address instead of 200ms').waitFor();
+    // The shop has seen the last request at the old pace once an instance keeps the new one.
+    const newestGaps = async (): Promise<number[]> =>
+      gapsOf((await stage.shop.log()).filter(({ kind }) => kind === 'page').slice(-12));
+    await waitFor(async () => (await newestGaps()).every((ms) => ms >= 400), {
+      what: 'the shop to get half the pace',
+      everyMs: 500,
+    });
+    await press('Reset pace');
+    await page.getByText('Its operator asks for').waitFor({ state: 'detached' });
+    await page.getByText('the operator has reset the pace').first().waitFor();
+    expect((await live.finished).exitCode).toBe(0);
+    expect(faults).toEqual([]);
     await page.close();
   });
 

@@ -11,6 +11,7 @@ import {
 } from '../support/endpoints/moto-server.ts';
 import { clientsFor } from '../support/sandbox/clients.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
+import { gapsOf } from '../support/shop/arrivals.ts';
 import { productIds } from '../support/shop/product.ts';
 import { endOf } from './fleet.ts';
 import { expectAllStored } from './soundness.ts';
@@ -46,8 +47,8 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     }
   }
 
-  async function expectProvedAndGone(): Promise<void> {
-    await expectTrueRows(fleet, 1, IDS);
+  async function expectProvedAndGone(ids: readonly string[] = IDS): Promise<void> {
+    await expectTrueRows(fleet, 1, ids);
     expect((await shop.stats()).minGapMs).toBeGreaterThanOrEqual(200);
     const verified = await fleet.run('verify', '--json');
     expect(verified.exitCode, verified.stdout + verified.stderr).toBe(0);
@@ -66,6 +67,20 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     // Each instance crawls from an address of its own, which moto does not know.
     expect(new Set(withoutSlowBoots(report).shards.map((s) => s.address)).size).toBe(2);
     await expectProvedAndGone();
+  });
+
+  it('is slowed by its operator: the shop gets that pace', { tags: ['nightly'] }, async () => {
+    const ids = productIds(100);
+    await fleet.addProducts(ids.slice(IDS.length));
+    const run = await crawl(6, '--deadline', '120s');
+    expect((await fleet.run('pace', '--interval', '1s')).exitCode).toBe(0);
+    // The main server reads the run's row, and every instance sends a heartbeat.
+    const fromMs = Date.now() + 4_000;
+    expectAllStored(await endOf(run), ids.length);
+    const slow = (await shop.log()).filter(({ kind, wallMs }) => kind === 'page' && wallMs >= fromMs);
+    expect(gapsOf(slow).length).toBeGreaterThan(4);
+    expect(Math.min(...gapsOf(slow))).toBeGreaterThanOrEqual(1_000);
+    await expectProvedAndGone(ids);
   });
 
   it(

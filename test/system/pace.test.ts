@@ -5,6 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { waitFor } from '../support/processes.ts';
+import { gapsOf } from '../support/shop/arrivals.ts';
 import { productIds } from '../support/shop/product.ts';
 import { endOf } from './fleet.ts';
 import { expectSound } from './soundness.ts';
@@ -40,16 +42,44 @@ describe('orchestrator pace', () => {
     const pages = (await shop.log()).filter(({ kind }) => kind === 'page');
     const between = (fromMs: number, toMs: number) => pages.filter(({ wallMs }) => wallMs >= fromMs && wallMs < toMs);
     const slow = between(slower.fromMs, paused.askedMs);
-    const addresses = Map.groupBy(slow, ({ address }) => address);
+    const addresses = new Set(slow.map(({ address }) => address));
     expect(addresses.size).toBeGreaterThan(1);
-    for (const own of addresses.values())
-      for (const [i, { atMs }] of own.slice(1).entries()) expect(atMs - own[i]!.atMs).toBeGreaterThanOrEqual(1_500);
+    expect(Math.min(...gapsOf(slow))).toBeGreaterThanOrEqual(1_500);
     expect(between(paused.fromMs, reset.askedMs)).toEqual([]);
     // At 300 ms an address sends about 13 requests in 4 s, at 1.5 s three.
     expect(between(reset.fromMs, reset.fromMs + 4_000).length).toBeGreaterThan(5 * addresses.size);
     expect(new Set(pages.map(({ address }) => address)).size).toBe(addresses.size);
     expect([exitCode, report.products.stored], stderr).toEqual([0, 300]);
     expect(report.notes.join('\n')).toMatch(/the operator asks for another pace: 1s|1.5s between two requests/);
+    await expectSound(fleet, report, shop);
+  });
+
+  it('F60: holds after the main server was killed, and what is asked for in between after `resume`', async () => {
+    await open(productIds(80), {
+      site: { robots: 'respect', interval: '300ms' },
+      run: { deadline: '150s', min_instances: 2 },
+    });
+    const killed = await crawl(12);
+    expect((await fleet.run('pace', '--interval', '1s')).exitCode).toBe(0);
+    const fromMs = Date.now() + NEWS_MS;
+    await sleep(NEWS_MS + 2_000);
+    killed.kill('SIGKILL');
+    await killed.finished;
+    const alone = await fleet.run('pace', '--interval', '2s');
+    expect([alone.exitCode, alone.stdout]).toEqual([0, expect.stringContaining('No main server is at work')]);
+    const resumed = fleet.start('resume', '--json');
+    const told = `select 1 from crawlfleet_events where detail like '%another pace: 2s%'`;
+    await waitFor(async () => (await fleet.query(told)).length > 0, { what: 'the next main server to read it' });
+    const resumedMs = Date.now() + NEWS_MS;
+    const { report, exitCode, stderr } = await endOf(resumed);
+    const pages = (await shop.log()).filter(({ kind }) => kind === 'page');
+    const since = (ms: number): number[] => gapsOf(pages.filter(({ wallMs }) => wallMs >= ms));
+    expect(Math.min(...since(fromMs))).toBeGreaterThanOrEqual(1_000);
+    expect(since(resumedMs).length).toBeGreaterThan(4);
+    expect(Math.min(...since(resumedMs))).toBeGreaterThanOrEqual(2_000);
+    expect([exitCode, report.products.stored, new Set(pages.map(({ address }) => address)).size], stderr).toEqual([
+      0, 80, 2,
+    ]);
     await expectSound(fleet, report, shop);
   });
 });

@@ -26,6 +26,12 @@ export interface Arrival {
   status: number | null;
 }
 
+/** The gaps between these arrivals, of all addresses, in milliseconds. */
+export const gapsOf = (arrivals: readonly Arrival[]): number[] =>
+  [...Map.groupBy(arrivals, ({ address }) => address).values()].flatMap((own) =>
+    own.slice(1).map(({ atMs }, i) => atMs - own[i]!.atMs),
+  );
+
 interface AddressStats {
   requests: number;
   /** null with fewer than two page requests. */
