@@ -6,7 +6,6 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { withDelays } from '../../../shared/domain/robots.ts';
 import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
-import { packSettingsOf } from '../act/launches/crawl-settings.ts';
 import type { Quota } from '../cloud/quota-api.ts';
 import type { ListFaults } from '../decide/end/product-list.ts';
 import { intervalUnder } from '../model/robots-pace.ts';
@@ -24,7 +23,7 @@ import { MAX_IN_REGION } from '../config/schema.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
 import { capWarnings, keptFrom, plannedPaces } from './asked-paces.ts';
-import { deadlineOf, settingsOf } from './settings-of.ts';
+import { deadlineOf } from './settings-of.ts';
 import { clockWarnings, findingsOf } from './site-robots.ts';
 import { hasLink, type Target, WHO_TO_SAY } from '../config/target.ts';
 
@@ -146,17 +145,10 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
 }
 
 /**
- * The plan of the products that fit, where the list can be cut; else of all of them. Throws `config-invalid` for
- * settings that no instance would take: a plan promises nothing that a run refuses.
+ * The plan of the products that fit, where the list can be cut; else of all of them.
  * @param count number of products to plan for, whatever the list says
  */
 export function planWhatFits(facts: PlanFacts, count?: number): Planned {
-  const planned = fitted(facts, count);
-  packSettingsOf(settingsOf(facts.config, facts.target, planned.plan), planned.products.deny);
-  return planned;
-}
-
-function fitted(facts: PlanFacts, count?: number): Planned {
   const { products } = facts;
   if (count !== undefined) return { plan: makePlan(facts, { products: count }), products };
   if (products.fit === undefined) return { plan: makePlan(facts), products };

@@ -2,6 +2,7 @@
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy, RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { API_PORT } from '../../../shared/wire/instance-api.ts';
+import { packSettingsOf } from '../act/launches/crawl-settings.ts';
 import type { SubnetInfo } from '../cloud/compute.ts';
 import { Ec2Compute } from '../cloud/ec2-compute.ts';
 import { isRange, isWithin, readGroups, sourcesOf } from '../cloud/group-rules.ts';
@@ -25,7 +26,7 @@ import { siteSettingsOf } from '../config/site-section.ts';
 import { type ProductList, readList } from './products.ts';
 import type { Target } from '../config/target.ts';
 import { type PlanFacts, type Planned, planWhatFits } from './make-plan.ts';
-import { awsSettingsOf, deadlineOf } from './settings-of.ts';
+import { awsSettingsOf, deadlineOf, settingsOf } from './settings-of.ts';
 import { freshPrices, type FreshPrices, keptPrices } from './fresh-prices.ts';
 import { openWaiting } from '../lookup/find-run.ts';
 import { stateDirOf } from '../config/state-dir.ts';
@@ -121,7 +122,10 @@ async function reachesInstances(config: Config, target: Target, environment: Env
   }
 }
 
-/** The plan and what it crawls, with what else it depends on; reads robots.txt only if there are products. */
+/**
+ * The plan and what it crawls, with what else it depends on; reads robots.txt only if there are products. Throws
+ * `config-invalid` for settings that no instance would take: a plan promises nothing that a run refuses.
+ */
 export async function planFor(
   given: Pick<PlanFacts, 'config' | 'target' | 'products'> & { environment: Environment },
   ask: { robots: () => Promise<RobotsPolicy>; asked: () => Promise<AskedPace[]>; quota: () => Promise<Quota> },
@@ -136,7 +140,9 @@ export async function planFor(
     browserBootOf(config, target),
     reachesInstances(config, target, given.environment),
   ]);
-  return planWhatFits({ ...given, robots, asked, prices, quota, regions, browser, reachesInstances: reaches });
+  const planned = planWhatFits({ ...given, robots, asked, prices, quota, regions, browser, reachesInstances: reaches });
+  packSettingsOf(settingsOf(config, target, planned.plan), planned.products.deny);
+  return planned;
 }
 
 /** The quota of a run that names its regions: each has its own. */

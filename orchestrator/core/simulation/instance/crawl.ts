@@ -91,7 +91,7 @@ export class SimulatedCrawl {
     this.#at = this.#domains.map(() => ({ ...none, bans: 0, rightPages: 0 }));
   }
 
-  /** Products stored since the last ban, at the domain with the fewest, while its interval is longer for it; else null. */
+  /** Products stored since a ban, at the domain with the fewest, while its interval is longer for it; else null. */
   get sinceBan(): number | null {
     let fewest: number | null = null;
     for (let domain = 0; domain < this.#at.length; domain++) {

@@ -12,6 +12,7 @@ import {
   planWhatFits,
   refusalOfPlan,
 } from '../../../../orchestrator/core/prepare/make-plan.ts';
+import { planFor, quotaOf } from '../../../../orchestrator/core/prepare/preflight.ts';
 import { settingsOf } from '../../../../orchestrator/core/prepare/settings-of.ts';
 import { packSettingsOf } from '../../../../orchestrator/core/act/launches/crawl-settings.ts';
 import { newRunKeys } from '../../../../orchestrator/core/new-run.ts';
@@ -414,12 +415,20 @@ describe('what instances crawl by', () => {
 });
 
 describe('settings that no instance takes', () => {
-  it('are refused by the plan, as by a run', () => {
-    const facts = (deny: string) => ({ ...factsOf(config()), products: { ...products(5), deny: [deny] } });
-    expect(() => planWhatFits(facts('/'.padEnd(20_000_001, 'a')))).toThrow(
-      expect.objectContaining({ code: 'config-invalid', message: expect.stringContaining('too long') }),
-    );
-    expect(planWhatFits(facts('/a')).plan.verdict).toBe('feasible');
+  it('are refused by the plan, as by a run', async () => {
+    const given = factsOf(config());
+    const ask = {
+      robots: () => Promise.resolve(ALLOW_ALL),
+      asked: () => Promise.resolve([]),
+      quota: () => quotaOf(given.config, TARGET),
+    };
+    const plan = (deny: string) =>
+      planFor({ ...given, products: { ...products(5), deny: [deny] }, environment: {} }, ask);
+    await expect(plan('/'.padEnd(20_000_001, 'a'))).rejects.toMatchObject({
+      code: 'config-invalid',
+      message: expect.stringContaining('too long') as string,
+    });
+    expect((await plan('/a')).plan.verdict).toBe('feasible');
   });
 });
 
