@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { WRONG_CLOCK_MS } from '../domain/limits.ts';
-import { policyFrom, ROBOTS_PATH } from '../domain/robots.ts';
+import { policyFrom, ROBOTS_PATH, sitemapsOf } from '../domain/robots.ts';
 import type { RobotsPolicy, RobotsReading } from '../domain/robots-matcher.ts';
 import { ACCEPT_ENCODING, decoded, isBinary, isUnsupported } from './http/content-decoder.ts';
 import { readSiteFile, type SiteRequest } from './site-file.ts';
@@ -16,7 +16,11 @@ export interface RobotsRequest extends SiteRequest {
 const MAX_READ_BYTES = 524_288;
 
 /** The policy of robots.txt at this time. Never rejects: an unavailable robots.txt yields a policy too. */
-export async function fetchRobots(request: RobotsRequest): Promise<RobotsReading> {
+export const fetchRobots = async (request: RobotsRequest): Promise<RobotsReading> =>
+  (await fetchRobotsFile(request)).policy;
+
+/** The policy, and the sitemaps that the file names, as `sitemapsOf` gives them. Never rejects. */
+export async function fetchRobotsFile(request: RobotsRequest): Promise<{ policy: RobotsReading; sitemaps: string[] }> {
   const url = `${request.origin}${ROBOTS_PATH}`;
   const headers = { accept: 'text/plain,*/*;q=0.1', 'accept-encoding': ACCEPT_ENCODING };
   const reply = await readSiteFile(url, headers, request, readText);
@@ -24,9 +28,12 @@ export async function fetchRobots(request: RobotsRequest): Promise<RobotsReading
   const { retryAfterMs, ...policy } = policyFrom(outcome, request.userAgent, url);
   const skewMs = reply.kind === 'reply' ? (reply.skewMs ?? 0) : 0;
   return {
-    ...withVersion(policy),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(Math.abs(skewMs) > WRONG_CLOCK_MS && { skewMs }),
+    policy: {
+      ...withVersion(policy),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...(Math.abs(skewMs) > WRONG_CLOCK_MS && { skewMs }),
+    },
+    sitemaps: 'text' in outcome ? sitemapsOf(outcome.text, url) : [],
   };
 }
 
@@ -38,7 +45,7 @@ export function withVersion(policy: Omit<RobotsPolicy, 'version'>): RobotsPolicy
 }
 
 /** The beginning of the body; rejects when it breaks off before its end or the limit. */
-export async function readText(body: Readable, encoding: string): Promise<string> {
+async function readText(body: Readable, encoding: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of decoded(body, encoding)) {

@@ -128,16 +128,18 @@ export function parseRobots(text: string, userAgent: string): { rules: RobotsRul
 }
 
 /**
- * The sitemaps that a robots.txt names, for every agent and in any position (sitemaps.org): absolute http and
- * https URLs, each once, in order.
+ * The sitemaps that a robots.txt names, for every agent and in any position (sitemaps.org), on any host: absolute http
+ * and https URLs, each once, in order.
+ *
+ * @param url of robots.txt: some name a sitemap by its path
  */
-export function sitemapsOf(text: string): string[] {
+export function sitemapsOf(text: string, url: string): string[] {
   const found = new Set<string>();
   for (const line of linesOf(text)) {
     const field = readField(line);
-    if (field?.name !== 'sitemap' || !/^https?:\/\//i.test(field.value)) continue;
-    const url = URL.parse(field.value);
-    if (url) found.add(url.href);
+    if (field?.name !== 'sitemap' || field.value === '') continue;
+    const named = URL.parse(field.value, url);
+    if (named && /^https?:$/.test(named.protocol)) found.add(named.href);
   }
   return [...found];
 }

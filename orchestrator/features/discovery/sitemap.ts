@@ -1,4 +1,7 @@
-/** Reads sitemaps and their indexes (sitemaps.org) as streams: XML or one URL a line, plain or compressed with gzip. */
+/**
+ * Reads sitemaps, their indexes and feeds (sitemaps.org) as streams: XML or one URL a line, plain or compressed with
+ * gzip.
+ */
 import { type EntryReader, type SitemapEntry, entryReaderFor } from './sitemap-entries.ts';
 import { CutShort, sitemapText } from './sitemap-text.ts';
 
@@ -18,14 +21,16 @@ export type SitemapItem = SitemapEntry | { kind: 'cut'; why: string };
  * The entries of a sitemap or of an index, in order, while it is being read; no more than a piece of the file is in
  * memory. A file that is too long, broken or no sitemap gives what could be read, then a `cut`. Errors of `chunks` are
  * thrown.
+ *
+ * @param options `base`: where the file is; without it, an entry that begins with `/` is no URL
  */
 export async function* readSitemap(
   chunks: AsyncIterable<Uint8Array>,
-  limits: SitemapLimits = SITEMAP_LIMITS,
+  { base, limits = SITEMAP_LIMITS }: { base?: string; limits?: SitemapLimits } = {},
 ): AsyncGenerator<SitemapItem> {
   const progress: Progress = { reader: null, fault: null };
   let urls = 0;
-  for await (const entry of readEntries(chunks, limits.maxBytes, progress)) {
+  for await (const entry of readEntries(sitemapText(chunks, limits.maxBytes), base, progress)) {
     if (urls === limits.maxUrls) {
       progress.fault = `more than ${limits.maxUrls} URLs`;
       break;
@@ -51,14 +56,14 @@ interface Progress {
 
 /** Ends at the first fault, which is then in `progress` or in its reader. */
 async function* readEntries(
-  chunks: AsyncIterable<Uint8Array>,
-  maxBytes: number,
+  pieces: AsyncIterable<string>,
+  base: string | undefined,
   progress: Progress,
 ): AsyncGenerator<SitemapEntry> {
   try {
-    for await (const text of sitemapText(chunks, maxBytes)) {
+    for await (const text of pieces) {
       if (progress.reader === null && text.trim() === '') continue;
-      progress.reader ??= entryReaderFor(text);
+      progress.reader ??= entryReaderFor(text, base);
       yield* progress.reader.write(text);
       if (progress.reader.fault !== null) return;
     }

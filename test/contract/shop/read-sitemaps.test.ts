@@ -72,6 +72,63 @@ describe('a redirect of a sitemap', () => {
   });
 });
 
+describe('a sitemap on another host', () => {
+  /** A name, so that `allow_private` holds: the guard lets the site's own address pass, and no other one. */
+  const byName = (origin: string): string => origin.replace('127.0.0.1', 'localhost');
+  const answers =
+    (files: () => Record<string, string>): RequestListener =>
+    (request, response) => {
+      const file = files()[request.url!];
+      if (file === undefined) response.writeHead(404).end();
+      else response.end(file);
+    };
+  const withOther = async (files: (cdn: string) => Record<string, string>, cdnFiles: Record<string, string>) => {
+    const other = await serve(answers(() => cdnFiles));
+    const cdn = byName(other.origin);
+    const shop = await serve(answers(() => files(cdn)));
+    const { urls, said } = read(shop.origin);
+    return { found: (await Array.fromAsync(urls)).map(({ url }) => url), said, asked: other.asked, cdn, shop };
+  };
+  const MAP = 'https://shop.example/found';
+
+  it('is read where robots.txt names it, after the robots.txt of its host', async () => {
+    const files = (cdn: string) => ({ '/robots.txt': `Sitemap: ${cdn}/a.xml\nSitemap: ${cdn}/b.xml` });
+    const { found, asked, said } = await withOther(files, { '/a.xml': MAP, '/b.xml': '/relative' });
+    expect(asked).toEqual(['/robots.txt', '/a.xml', '/b.xml']);
+    expect([found.length, found[0], said]).toEqual([2, MAP, []]);
+  });
+
+  it('is read where an index of the site names it, and so are those of its host that it names', async () => {
+    const cdnFiles: Record<string, string> = { '/1.xml': MAP };
+    const files = (cdn: string) => {
+      cdnFiles['/index.xml'] = index([`${cdn}/1.xml`, 'https://third.example/a.xml', 'https://third.example/b.xml']);
+      return { '/sitemap.xml': index([`${cdn}/index.xml`]) };
+    };
+    const { found, asked, said } = await withOther(files, cdnFiles);
+    expect([found, asked]).toEqual([[MAP], ['/robots.txt', '/index.xml', '/1.xml']]);
+    expect(said).toEqual([
+      expect.stringMatching(
+        /index\.xml is not on the site and names 2 of other hosts, such as https:\/\/third\.example\/a/,
+      ),
+    ]);
+  });
+
+  it('is not read against the robots.txt of its host', async () => {
+    const files = (cdn: string) => ({ '/robots.txt': `Sitemap: ${cdn}/a.xml` });
+    const { asked, said } = await withOther(files, { '/robots.txt': 'User-agent: *\nDisallow: /a', '/a.xml': MAP });
+    expect(asked).toEqual(['/robots.txt']);
+    expect(said).toEqual([expect.stringMatching(/a\.xml is not read: robots\.txt of its host forbids it$/)]);
+  });
+
+  it('is not read at a private address', async () => {
+    const other = await serve((_request, response) => response.end(MAP));
+    const shop = await serve(answers(() => ({ '/robots.txt': `Sitemap: ${other.origin}/a.xml` })));
+    const { urls, said } = read(shop.origin);
+    expect([await Array.fromAsync(urls), other.asked]).toEqual([[], []]);
+    expect(said).toEqual([expect.stringMatching(/127\.0\.0\.1:\d+ is not a public address/)]);
+  });
+});
+
 describe('indexes of indexes', () => {
   it('are read up to 1,000 sitemaps', { tags: ['nightly'] }, async () => {
     let next = 0;

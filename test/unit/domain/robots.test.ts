@@ -281,12 +281,13 @@ describe('the sitemaps of a robots.txt', () => {
     ],
     ['each once', 'Sitemap: https://a.example/1\nsitemap: https://A.EXAMPLE/1 # again', ['https://a.example/1']],
     [
-      'not relative ones, or of other schemes',
-      'Sitemap: /1.xml\nSitemap: ftp://a.example/1\nSitemap:\nSitemap: https://',
-      [],
+      'by their path on the host of robots.txt',
+      'Sitemap: /1.xml\nSitemap: maps/2.xml\nSitemap: //a.example/3',
+      ['https://shop.example/1.xml', 'https://shop.example/maps/2.xml', 'https://a.example/3'],
     ],
+    ['not those of other schemes', 'Sitemap: ftp://a.example/1\nSitemap:\nSitemap: https://', []],
     ['none', 'User-agent: *\nDisallow:', []],
   ])('%s', (_, text, sitemaps) => {
-    expect(sitemapsOf(text)).toEqual(sitemaps);
+    expect(sitemapsOf(text, 'https://shop.example/robots.txt')).toEqual(sitemaps);
   });
 });

@@ -17,18 +17,18 @@ async function* chunksOf(source: Source, size = 50): AsyncGenerator<Uint8Array> 
   for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size);
 }
 
-async function collect(chunks: AsyncIterable<Uint8Array>, limits?: SitemapLimits): Promise<SitemapItem[]> {
-  const items: SitemapItem[] = [];
-  for await (const item of readSitemap(chunks, limits)) items.push(item);
-  return items;
-}
+const collect = (chunks: AsyncIterable<Uint8Array>, limits?: SitemapLimits): Promise<SitemapItem[]> =>
+  Array.fromAsync(readSitemap(chunks, { ...(limits && { limits }) }));
 
 const read = (source: Source, limits?: SitemapLimits): Promise<SitemapItem[]> => collect(chunksOf(source), limits);
 
 /** The URLs, and why it was cut. */
 async function summary(source: Source, limits?: SitemapLimits): Promise<string[]> {
-  return (await read(source, limits)).map((item) => (item.kind === 'cut' ? `cut: ${item.why}` : item.loc));
+  return summaryOf(await read(source, limits));
 }
+
+const summaryOf = (items: readonly SitemapItem[]): string[] =>
+  items.map((item) => (item.kind === 'cut' ? `cut: ${item.why}` : item.loc));
 
 const NAMESPACE = 'http://www.sitemaps.org/schemas/sitemap/0.9';
 const urlset = (inside: string): string =>
@@ -146,6 +146,68 @@ describe('a list of one URL a line', () => {
   });
 });
 
+describe('a path in a sitemap', () => {
+  it('is resolved where the file is', async () => {
+    const base = 'https://shop.example/maps/1.xml';
+    const at = async (source: string): Promise<string[]> =>
+      summaryOf(await Array.fromAsync(readSitemap(chunksOf(source), { base })));
+    expect(await at(urlset(entry(' /item/1 ') + entry('//cdn.example/2')))).toEqual([page(1), 'https://cdn.example/2']);
+    expect(await at('/item/1\nNot found\n')).toEqual([page(1), 'cut: 1 entry without a usable URL']);
+  });
+});
+
+describe('a feed', () => {
+  it('of RSS gives its items', async () => {
+    const xml = `<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><link>https://shop.example/</link>
+      <atom:link href="https://shop.example/feed" rel="self"/><image><link>https://shop.example/logo</link></image>
+      <item><title>One</title><atom:link href="https://shop.example/9"/><link>
+        ${page(1)}</link><guid>https://shop.example/?p=1</guid><pubDate>Mon, 23 Nov 2026 10:20:30 +0900</pubDate></item>
+      <item><guid isPermaLink="true">${page(2)}</guid></item>
+      <item><link><![CDATA[${page(3)}]]></link><pubDate>23 Nov 2026 10:20 GMT</pubDate></item>
+      <item><title>No link</title><guid isPermaLink="false">${page(4)}</guid></item></channel></rss>`;
+    expect(await read(xml)).toEqual([
+      { kind: 'url', loc: page(1), lastModMs: Date.UTC(2026, 10, 23, 1, 20, 30) },
+      { kind: 'url', loc: page(2), lastModMs: null },
+      { kind: 'url', loc: page(3), lastModMs: Date.UTC(2026, 10, 23, 10, 20) },
+    ]);
+  });
+
+  it('of RSS 1.0 gives its items', async () => {
+    const xml = `<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="http://purl.org/rss/1.0/">
+      <channel rdf:about="x"><link>https://shop.example/</link><items><rdf:Seq/></items></channel>
+      <item rdf:about="${page(1)}"><link>${page(1)}</link></item></rdf:RDF>`;
+    expect(await summary(xml)).toEqual([page(1)]);
+  });
+
+  it('of Atom gives its entries', async () => {
+    const xml = `<feed xmlns="http://www.w3.org/2005/Atom"><link href="https://shop.example/"/>
+      <entry><link rel="self" href="https://shop.example/x"/><link rel="alternate" type="text/html" href="${page(1)}"/>
+      <link rel="alternate" hreflang="de" href="https://shop.example/de"/><updated>2026-11-23T10:00:00Z</updated></entry>
+      <entry><link href="${page(2)}"/><modified>2026-11-24</modified></entry></feed>`;
+    expect(await read(xml)).toEqual([
+      { kind: 'url', loc: page(1), lastModMs: Date.UTC(2026, 10, 23, 10) },
+      { kind: 'url', loc: page(2), lastModMs: Date.UTC(2026, 10, 24) },
+    ]);
+  });
+
+  it('without items is empty', async () => {
+    expect(await read('<rss version="2.0"><channel/></rss>')).toEqual([]);
+  });
+});
+
+describe('what follows the root element', () => {
+  it.each([
+    ['text', 'cached at 10:20 & <1 s'],
+    ['a script', '<script>if (a < b) stop();</script><img src=x>'],
+    ['an open element', '<p>Served by'],
+    ['bytes of nothing', '\0'.repeat(100)],
+    ['an endless comment', `<!--${'x'.repeat(600_000)}`],
+  ])('does not count: %s', async (_, tail) => {
+    expect(await summary(urlset(pages(1, 2)) + tail)).toEqual([page(1), page(2)]);
+    expect(await summary(gzipSync(urlset(pages(1, 2)) + tail))).toEqual([page(1), page(2)]);
+  });
+});
+
 describe('a compressed sitemap', () => {
   it('is recognized by its first bytes', async () => {
     expect(await summary(gzipSync(urlset(pages(1, 3))))).toEqual([page(1), page(2), page(3)]);
@@ -252,7 +314,7 @@ describe('a file that is not a sitemap', () => {
     ['an empty file', '', ['cut: the file is empty']],
     ['white space', ' \n ', ['cut: the file is empty']],
     ['a page', '<!DOCTYPE html><html><body>Not found</body></html>', ['cut: not a sitemap: it is <html>']],
-    ['a feed', '<rss version="2.0"><channel/></rss>', ['cut: not a sitemap: it is <rss>']],
+    ['another document', '<opml version="2.0"><body/></opml>', ['cut: not a sitemap: it is <opml>']],
     ['a declaration alone', '<?xml version="1.0"?>', ['cut: broken XML: it has no element']],
     ['text', 'Not found', ['cut: 1 entry without a usable URL']],
   ])('is reported: %s', async (_, source, expected) => {
