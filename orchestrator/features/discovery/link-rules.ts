@@ -1,15 +1,9 @@
 /** Which of the URLs that a discovery finds it may take, and as what. Pure. */
 import { compilePattern, type Pattern } from '../../../shared/adapters/steps/regex.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import {
-  canonicalForm,
-  canonicalPath,
-  findPathFault,
-  MAX_PATH_CHARS,
-  patternOf,
-} from '../../../shared/domain/canonical-url.ts';
-import { DenyList, shortestPrefixes } from '../../../shared/domain/deny-list.ts';
-import { siteHostOf } from '../../../shared/domain/same-site.ts';
+import { canonicalPath, findPathFault, patternOf } from '../../../shared/domain/canonical-url.ts';
+import { DenyList } from '../../../shared/domain/deny-list.ts';
+import { denyPrefixes } from '../../core/config/deny-lines.ts';
 import { type Denial, type DiscoverSettings, firstGroup } from '../../core/model/discovery.ts';
 
 /** A URL that may be taken. */
@@ -74,43 +68,6 @@ export class LinkRules {
     return this.#id === null ? path : firstGroup(this.#id, path);
   }
 }
-
-/**
- * The prefix of canonical paths that a line of a deny file denies: the line is a domain, a URL or the beginning of a
- * path, in any spelling. `other-site`: it names one. `idle`: no link can match it. Null for an empty line.
- */
-function readDenyLine(line: string, base: URL): { prefix: string } | 'other-site' | 'idle' | null {
-  const text = line.replace(/#.*$/, '').trim();
-  if (text === '') return null;
-  const isPath = text.startsWith('/');
-  const url = URL.parse(isPath ? base.origin + text : /^https?:\/\//i.test(text) ? text : `https://${text}`);
-  if (url === null) return 'idle';
-  if (!isPath && !isSameOrParent(siteHostOf(base), siteHostOf(url)))
-    return /^[\w-]+(\.[\w-]+)+\.?$|^\[/.test(url.hostname) ? 'other-site' : 'idle';
-  const canonical = canonicalForm(url);
-  // Of a query of nothing but tracking parameters nothing is left: the line would deny the whole path.
-  if (canonical === null || canonical.length > MAX_PATH_CHARS || (url.search !== '' && !canonical.includes('?')))
-    return 'idle';
-  return { prefix: text.endsWith('?') && !canonical.includes('?') ? `${canonical}?` : canonical };
-}
-
-/**
- * The lines of a deny file that no link of the site can match. Lines with the domain of another site are not among
- * them.
- */
-export const idleDenyLines = (lines: readonly string[], origin: string): string[] =>
-  lines.filter((line) => readDenyLine(line, new URL(origin)) === 'idle');
-
-/** What a `DenyList` of the site takes, from the lines of a deny file. */
-export const denyPrefixes = (lines: readonly string[], origin: string): string[] =>
-  shortestPrefixes(
-    lines.flatMap((line) => {
-      const read = readDenyLine(line, new URL(origin));
-      return read !== null && typeof read === 'object' ? [read.prefix] : [];
-    }),
-  );
-
-const isSameOrParent = (host: string, denied: string): boolean => host === denied || host.endsWith(`.${denied}`);
 
 /** Pages of one pattern that may lead to no new product, one after the other, before the pattern is cut. */
 const FRUITLESS = 50;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { idleDenyLines, LinkRules, TrapWatch } from '../../../../orchestrator/features/discovery/link-rules.ts';
+import { idleDenyLines } from '../../../../orchestrator/core/config/deny-lines.ts';
+import { LinkRules, TrapWatch } from '../../../../orchestrator/features/discovery/link-rules.ts';
 import type { Mapping, PageMapping } from '../../../../shared/domain/mapping.ts';
 import type { DiscoverSettings } from '../../../../orchestrator/core/model/discovery.ts';
 
