@@ -9,8 +9,6 @@
  *   idle        sends heartbeats until the instance is terminated, fenced, or reaches its own power-off time
  */
 import { closeServer } from '../shared/adapters/http/listening.ts';
-import { DenyList } from '../shared/domain/deny-list.ts';
-import { productUrl } from '../shared/domain/product.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { ObjectStore } from '../shared/ports/object-store.ts';
 import type { Random } from '../shared/ports/random.ts';
@@ -22,6 +20,7 @@ import { MainServerClient } from './callbacks/main-server-client.ts';
 import type { InstanceMetadata } from './callbacks/metadata.ts';
 import type { StateFolder } from './process/state-folder.ts';
 import { localAddressOf, openSources, provesPages } from './open-sources.ts';
+import { compileFollowRules } from './politeness/follow-rules.ts';
 import { compileSiteRules } from './politeness/site-rules.ts';
 import { JournalFile } from './queue/journal-file.ts';
 import { openQueue } from './queue/open-queue.ts';
@@ -57,7 +56,8 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
   const { instanceId, address } = metadata;
   const runPublicKey = importPublicKey(settings.runPublicKey);
-  const { site, deny } = settings;
+  const { site } = settings;
+  const follow = await compileFollowRules(settings);
   const rules = await compileSiteRules(site.ban, provesPages(settings.mapping));
   const sources = await openSources({ ...parts, address, scratchDirectory: folder.scratchPath });
   const { queue, journal } = openQueue(parts, (apply) => {
@@ -100,7 +100,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     openStore: parts.openStore,
     sources,
     rules,
-    denied: deny && new DenyList(deny, new URL(productUrl(site.productUrl, 'x'))),
+    follow,
     onFenced: () => endNow('fenced'),
     clock,
     random,

@@ -3,7 +3,7 @@
  * the end of the epoch. It opens no file and no socket, so that a test can run all of it in memory.
  */
 import type { KeyObject } from 'node:crypto';
-import type { DenyList } from '../shared/domain/deny-list.ts';
+import type { FollowRules } from '../shared/domain/follow-rules.ts';
 import type { Offer } from '../shared/wire/instance-api.ts';
 import type { Heartbeat, Orders } from '../shared/wire/callbacks.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
@@ -29,8 +29,7 @@ export interface WorkParts extends Retry, Pick<UploaderParts, 'session' | 'openS
   client: Pick<MainServerClient, 'sendSigned'>;
   sources: Pick<Sources, 'http' | 'browser'>;
   rules: SiteRules;
-  /** What no redirect may lead to; undefined: nothing. */
-  denied: DenyList | undefined;
+  follow: FollowRules;
   /** Another instance has the slot: nothing more may be written. */
   onFenced: () => void;
 }
@@ -46,7 +45,7 @@ export interface Work {
   run: (stop: AbortSignal) => Promise<void>;
 }
 
-export function createWork({ sources, rules, denied, onFenced, ...parts }: WorkParts): Work {
+export function createWork({ sources, rules, follow: followRules, onFenced, ...parts }: WorkParts): Work {
   const { settings, instanceId, queue, session, client, clock, random, log } = parts;
   const { site } = settings;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
@@ -104,7 +103,7 @@ export function createWork({ sources, rules, denied, onFenced, ...parts }: WorkP
     pageTimes,
     ...sources,
     site,
-    denied,
+    follow: followRules,
     reportsLinks: settings.links === 'report',
     rules,
     render: new RenderChoice(site.render),

@@ -4,7 +4,7 @@
  * (product, redirect hop, further page, canary page, retry with the browser) goes through here.
  */
 import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
-import type { DenyList } from '../../shared/domain/deny-list.ts';
+import type { FollowRules } from '../../shared/domain/follow-rules.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import { isAllowed } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
@@ -42,8 +42,8 @@ export interface PagesParts {
   pageTimes: PageTimes;
   /** Its limit of requests counts over all domains and processes. */
   site: SiteSettings;
-  /** What no redirect may lead to; undefined: nothing. */
-  denied?: DenyList | undefined;
+  /** The user's own rules for links and redirects. */
+  follow: FollowRules;
   rules: SiteRules;
   render: RenderChoice;
   http: PageSource;
@@ -72,7 +72,7 @@ export type JudgedFetch =
    * was missing, for a reason that may be a ban. `alone`: the whole product came from one request.
    */
   | { kind: 'judged'; page: PageResult; url: string; judgement: Judgement; doubtful?: true; alone?: boolean }
-  /** The URL is forbidden by robots.txt or, behind a redirect, by discover.deny; nothing was sent. */
+  /** The URL is forbidden by robots.txt or, behind a redirect, by site.follow.deny; nothing was sent. */
   | { kind: 'disallowed'; url: string; by: 'robots' | 'deny' }
   | NotNow;
 
@@ -122,11 +122,16 @@ export class Pages {
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
       if (!this.mayFollow(target.product.url, to))
         return { ...fetched, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
-      if (this.#parts.denied?.hasUrl(to)) return { kind: 'disallowed', url: to, by: 'deny' };
+      if (this.#parts.follow.denies(to)) return { kind: 'disallowed', url: to, by: 'deny' };
       url = to;
       interruptible = false;
       validators = undefined;
     }
+  }
+
+  /** Whether a link of a product's page leads to a further page. */
+  leadsOn(site: string, link: string): boolean {
+    return this.mayFollow(site, link) && this.#parts.follow.mayFollow(link);
   }
 
   /**

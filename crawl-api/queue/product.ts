@@ -56,7 +56,7 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
     const [reason, detail] =
       fetched.by === 'robots'
         ? (['robots', `robots.txt does not allow ${fetched.url}`] as const)
-        : (['redirect', `it leads to ${fetched.url}, which discover.deny denies`] as const);
+        : (['redirect', `it leads to ${fetched.url}, which site.follow.deny denies`] as const);
     const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
     return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
   }
@@ -113,8 +113,9 @@ export async function fetchProduct(
   if (!isPage(first)) return first;
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
-  const links = new LinkList(url, (link) => parts.pages.mayFollow(url, link));
-  if (!parts.reportsLinks) links.note(first);
+  const { depth } = parts.site.follow ?? {};
+  const links = new LinkList(url, { depth, mayFollow: (link) => parts.pages.leadsOn(url, link) });
+  if (!parts.reportsLinks) links.note(first, 0);
   let isShorter = false;
   // A redirect is a second request.
   let alone = first.url === url;
@@ -124,7 +125,7 @@ export async function fetchProduct(
   for (let next = links.next(); next !== undefined; next = links.next()) {
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
     alone = false;
-    const fetched = await parts.pages.fetch({ n, url: next, product: asked, interruptible: false }, work);
+    const fetched = await parts.pages.fetch({ n, url: next.link, product: asked, interruptible: false }, work);
     // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
     if (fetched.kind === 'judged' && fetched.judgement.kind === 'gone') {
       isShorter = true;
@@ -132,7 +133,7 @@ export async function fetchProduct(
     }
     if (!isPage(fetched)) return fetched;
     if (!product.add(fetched)) return fetched.judgement.kind === 'odd' ? (product.incomplete() ?? fetched) : fetched;
-    links.note(fetched);
+    links.note(fetched, next.depth);
   }
   const incomplete = product.incomplete();
   if (incomplete !== null) return incomplete;
@@ -156,35 +157,43 @@ function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: stri
 
 const isPage = (fetched: JudgedFetch): fetched is SeenPage => fetched.kind === 'judged' && fetched.page.kind === 'page';
 
+interface LinkListRules {
+  /** Maximum links from the product's page to a further one; undefined: any. */
+  depth: number | undefined;
+  mayFollow: (link: string) => boolean;
+}
+
 /** Links that may be followed, each once, in the order found. */
 class LinkList {
   readonly #known: Set<string>;
-  readonly #mayFollow: (link: string) => boolean;
-  readonly #waiting: string[] = [];
+  readonly #rules: LinkListRules;
+  readonly #waiting: { link: string; depth: number }[] = [];
   #pages = 1;
   /** More links were found than may be followed. */
   isCut = false;
 
-  constructor(url: string, mayFollow: (link: string) => boolean) {
+  constructor(url: string, rules: LinkListRules) {
     this.#known = new Set([url]);
-    this.#mayFollow = mayFollow;
+    this.#rules = rules;
   }
 
-  note({ url, page }: SeenPage): void {
+  /** @param depth links from the product's page to this one */
+  note({ url, page }: SeenPage, depth: number): void {
     this.#known.add(url);
+    if (depth >= (this.#rules.depth ?? Infinity)) return;
     for (const link of page.extraction.links) {
-      if (this.#known.has(link) || !this.#mayFollow(link)) continue;
+      if (this.#known.has(link) || !this.#rules.mayFollow(link)) continue;
       if (this.#pages === MAX_PAGES) {
         this.isCut = true;
         return;
       }
       this.#pages++;
       this.#known.add(link);
-      this.#waiting.push(link);
+      this.#waiting.push({ link, depth: depth + 1 });
     }
   }
 
-  next(): string | undefined {
+  next(): { link: string; depth: number } | undefined {
     return this.#waiting.shift();
   }
 }

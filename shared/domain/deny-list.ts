@@ -1,38 +1,56 @@
-/** The pages of a site that a discovery must not read: by the beginnings of their paths. Pure. */
+/** The pages of a site that a crawl must not read: by the beginnings of their paths. Pure. */
 import { canonicalPath } from './canonical-url.ts';
 import { lastWhere } from './last-where.ts';
+import { hostKeyOf } from './same-site.ts';
 
 export class DenyList {
   /**
-   * The prefixes, sorted; none begins with another one: the last one before a path is the only one that it may begin
-   * with.
+   * The prefixes of each host, sorted; none begins with another one: the last one before a path is the only one that it
+   * may begin with.
    */
-  readonly #prefixes: readonly string[];
+  readonly #prefixes = new Map<string, string[]>();
   readonly #base: URL;
 
-  /** @param prefixes as `shortestPrefixes` gives them @param base of the site: paths are relative to it */
+  /**
+   * @param prefixes of paths of the site, and of further hosts behind their origins; those of each host as
+   *   `shortestPrefixes` gives them
+   * @param base of the site: paths are relative to it
+   */
   constructor(prefixes: readonly string[], base: URL) {
-    this.#prefixes = prefixes;
     this.#base = base;
+    for (const prefix of prefixes) {
+      const origin = /^https?:\/\/[^/]+/.exec(prefix)?.[0] ?? '';
+      const key = hostKeyOf(origin === '' ? base : new URL(origin));
+      const known = this.#prefixes.get(key);
+      if (known === undefined) this.#prefixes.set(key, [prefix.slice(origin.length)]);
+      else known.push(prefix.slice(origin.length));
+    }
   }
 
   /** False for a URL of another host. */
   hasUrl(url: string): boolean {
-    const path = canonicalPath(url, this.#base);
-    return path !== null && this.has(path);
+    const parsed = this.#prefixes.size === 0 ? null : URL.parse(url);
+    const prefixes = parsed && this.#prefixes.get(hostKeyOf(parsed));
+    const path = prefixes ? canonicalPath(url, parsed) : null;
+    return !!prefixes && path !== null && isIn(prefixes, path);
   }
 
-  /** @param path canonical. Most servers read `//` in it as `/`: both count. */
+  /** @param path canonical, of the site. Most servers read `//` in it as `/`: both count. */
   has(path: string): boolean {
-    return (
-      this.#hasPrefixOf(path) || this.#hasPrefixOf(path.replace(/^[^?]*/, (steps) => steps.replace(/\/{2,}/g, '/')))
-    );
+    return isIn(this.#prefixes.get(hostKeyOf(this.#base)) ?? [], path);
   }
+}
 
-  #hasPrefixOf(path: string): boolean {
-    const last = lastWhere(this.#prefixes, (prefix) => prefix <= path);
-    return last !== undefined && path.startsWith(last);
-  }
+const isIn = (prefixes: readonly string[], path: string): boolean =>
+  hasPrefixOf(prefixes, path) ||
+  hasPrefixOf(
+    prefixes,
+    path.replace(/^[^?]*/, (steps) => steps.replace(/\/{2,}/g, '/')),
+  );
+
+function hasPrefixOf(prefixes: readonly string[], path: string): boolean {
+  const last = lastWhere(prefixes, (prefix) => prefix <= path);
+  return last !== undefined && path.startsWith(last);
 }
 
 /** The same prefixes, sorted and without those that begin with another one. */

@@ -1,5 +1,5 @@
 /** Product IDs from the user's database, and the URLs made from them. */
-import { domainOf, type ProductUrl, templateAt } from './domains.ts';
+import { domainOf, type ProductUrl, templateAt, templatesOf } from './domains.ts';
 import type { Validators } from './validators.ts';
 
 /** Longest ID in UTF-8 bytes: 500 characters of the longest kind. */
@@ -53,5 +53,9 @@ export function fillTemplate(template: string, id: string): string {
   const encoded = encodeURIComponent(id).replace(/[!'()*]/g, percent);
   return template.replaceAll('{id}', encoded);
 }
+
+/** The origin of each domain, such as `https://shop.example`; the first one is the site. */
+export const siteOrigins = (templates: ProductUrl): string[] =>
+  templatesOf(templates).map((template) => new URL(fillTemplate(template, 'x')).origin);
 
 const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;

@@ -49,6 +49,9 @@ const hostOf = (url: URL): string => url.hostname.replace(/\.$/, '');
  */
 export const siteHostOf = (url: URL): string => withoutWww(hostOf(url));
 
+/** The host and port that a robots.txt holds for: equal for two URLs of which `sharesRobots` is true. */
+export const hostKeyOf = (url: URL): string => `${siteHostOf(url)}:${url.port}`;
+
 /** The port of a URL; the scheme's default where it names none. */
 export const portOf = ({ protocol, port }: Pick<URL, 'protocol' | 'port'>): number =>
   port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);

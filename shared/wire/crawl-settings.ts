@@ -10,7 +10,7 @@ import { mappingSchema } from './mapping-schema.ts';
 import { sha256Hex } from './signature.ts';
 import { siteSettingsSchema } from './site-settings.ts';
 
-/** Prefixes of paths that no redirect of a discovery may lead to, as `shortestPrefixes` gives them. */
+/** What is not followed, as `DenyList` takes it. */
 const denySchema = z.array(z.string()).readonly().exactOptional();
 
 const crawlSettingsSchema = z.strictObject({
@@ -49,7 +49,7 @@ export function packCrawlSettings(settings: CrawlSettings): { bytes: Buffer; sha
       'config-invalid',
       `the settings of the instances are too long: ${json.length} bytes, ${bytes.length} of them packed`,
       {
-        hint: `Instances accept ${MAX_JSON_BYTES} bytes, ${MAX_CRAWL_SETTINGS_BYTES} packed: shorten the mapping, or replace lines of discover.deny by their common prefix.`,
+        hint: `Instances accept ${MAX_JSON_BYTES} bytes, ${MAX_CRAWL_SETTINGS_BYTES} packed: shorten the mapping, or replace lines of site.follow.deny by their common prefix.`,
       },
     );
   return { bytes, sha256: sha256Hex(bytes) };

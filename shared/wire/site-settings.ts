@@ -13,6 +13,13 @@ const productUrlSchema: z.ZodType<ProductUrl> = z.union([
   z.array(z.strictObject({ url: z.string(), weight: z.number().positive() })).readonly(),
 ]);
 
+const followSchema = z.strictObject({
+  /** Maximum links from a product's page to a further one; omitted: any. */
+  depth: z.int().min(0).exactOptional(),
+  /** RE2 patterns: the path of a further page matches one. Omitted: any path. */
+  allow: z.array(z.string()).exactOptional(),
+});
+
 export const siteSettingsSchema = z.strictObject({
   productUrl: productUrlSchema,
   intervalMs: z.number().positive(),
@@ -40,6 +47,8 @@ export const siteSettingsSchema = z.strictObject({
   }),
   /** Domains that banned an address lately: each address begins there as after a ban; omitted: none. */
   bannedLately: z.array(z.int().nonnegative()).exactOptional(),
+  /** What is followed of what pages link to; omitted: every further page on the site. */
+  follow: followSchema.exactOptional(),
   /** Several products that end on one page are stored; omitted: they fail. */
   samePage: z.literal('store').exactOptional(),
   canaries: z.array(

@@ -128,7 +128,7 @@ eachEngineByDay('discover', (engine) => {
     }
   });
 
-  it('follows no redirect to what discover.deny denies', async () => {
+  it('follows no redirect to what site.follow.deny denies', async () => {
     const { shop, fleet, night, end } = await makeSite(
       ({ url }) => ({
         seeds: [`${url}/item/P00007`, `${url}/item/P00008`],

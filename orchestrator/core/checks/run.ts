@@ -18,6 +18,7 @@ import { checkUserData } from '../act/launches/launch.ts';
 import { newRunKeys } from '../new-run.ts';
 import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
 import { awsOptions } from '../cloud-access/cloud-access.ts';
+import { denyOf } from '../config/follow-section.ts';
 import { deadlineOf, settingsOf } from '../prepare/settings-of.ts';
 
 export const userAgent: Check = {
@@ -160,7 +161,7 @@ export const userData: Check = {
       startedAtMs,
       deadlineAtMs: startedAtMs + deadlineMs,
     };
-    const { sha256 } = packSettingsOf(settings);
+    const { sha256 } = packSettingsOf(settings, denyOf(config));
     const named = {
       bundle: { key: bundleKey(SHA256), sha256: SHA256 },
       crawlSettings: { key: crawlSettingsKey(run.id, sha256), sha256 },

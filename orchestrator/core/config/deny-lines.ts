@@ -1,4 +1,4 @@
-/** The lines of a deny file: what of the site they deny. Pure. */
+/** The lines of `site.follow.deny`: what they deny. Pure. */
 import { canonicalForm, MAX_PATH_CHARS } from '../../../shared/domain/canonical-url.ts';
 import { shortestPrefixes } from '../../../shared/domain/deny-list.ts';
 import { siteHostOf } from '../../../shared/domain/same-site.ts';
@@ -22,20 +22,16 @@ function readDenyLine(line: string, base: URL): { prefix: string } | 'other-site
   return { prefix: text.endsWith('?') && !canonical.includes('?') ? `${canonical}?` : canonical };
 }
 
-/**
- * The lines of a deny file that no link of the site can match. Lines with the domain of another site are not among
- * them.
- */
-export const idleDenyLines = (lines: readonly string[], origin: string): string[] =>
-  lines.filter((line) => readDenyLine(line, new URL(origin)) === 'idle');
+/** The lines that no link to these hosts can match. Lines with the domain of another site are not among them. */
+export const idleDenyLines = (lines: readonly string[], origins: readonly string[]): string[] =>
+  lines.filter((line) => origins.every((origin) => readDenyLine(line, new URL(origin)) === 'idle'));
 
-/** What a `DenyList` of the site takes, from the lines of a deny file. */
-export const denyPrefixes = (lines: readonly string[], origin: string): string[] =>
-  shortestPrefixes(
-    lines.flatMap((line) => {
-      const read = readDenyLine(line, new URL(origin));
-      return read !== null && typeof read === 'object' ? [read.prefix] : [];
-    }),
-  );
+/** What a `DenyList` takes, from the lines. @param origins of the site, and of its further hosts */
+export const denyPrefixes = (lines: readonly string[], origins: readonly string[]): string[] =>
+  origins.flatMap((origin) => {
+    const read = lines.map((line) => readDenyLine(line, new URL(origin)));
+    const prefixes = read.flatMap((one) => (one !== null && typeof one === 'object' ? [one.prefix] : []));
+    return shortestPrefixes(prefixes).map((prefix) => (origin === origins[0] ? prefix : origin + prefix));
+  });
 
 const isSameOrParent = (host: string, denied: string): boolean => host === denied || host.endsWith(`.${denied}`);

@@ -6,6 +6,7 @@ import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
 import { type Section, schemaWith, type SectionValues } from './section.ts';
 import { type ConfigValues, MAX_IN_REGION } from './schema.ts';
 import { environmentValues, sectionShape, settingsBy, withoutDefault, withoutEmpty } from './environment.ts';
+import { denyLinesOf } from './follow-section.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../model/discovery.ts';
@@ -23,6 +24,8 @@ export interface Config extends SectionValues {
   mapping: Mapping;
   /** Absolute path of the file; relative paths in it are relative to its folder. */
   file: string;
+  /** The lines of `site.follow.deny`. Omitted: none. */
+  denyLines?: readonly string[];
   /** Paths of the mapping that find nothing on any page, one line each. Omitted: none. */
   misspelt?: readonly string[];
   /** What the user should know of where the values come from, one line each. Omitted: nothing. */
@@ -110,13 +113,15 @@ export function loadConfig(options: LoadConfigOptions): Config {
   const siteFaults = findSiteFaults(parsed.data.site, mapping);
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   if (faults.length > 0) throw configError(path, faults, 0, notes);
-  const { database } = parsed.data;
+  const { database, site } = parsed.data;
+  const denyLines = denyLinesOf(site.follow.deny, file, 'site.follow.deny');
   return {
     values: { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } },
     sections: new Map(sections.map(({ key }, i) => [key, old[i] ? old[i].addTo(read.get(key)) : read.get(key)])),
     features: options.features,
     mapping,
     file,
+    ...(denyLines.length > 0 ? { denyLines } : {}),
     ...(misspelt.length > 0 ? { misspelt } : {}),
     ...(notes.length > 0 ? { notes } : {}),
   };

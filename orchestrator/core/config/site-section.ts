@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { sharesHost } from '../../../shared/domain/same-site.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { VERSION } from '../version.ts';
+import { followSection, followSettingsOf } from './follow-section.ts';
 import { checked, orNull, positiveDuration, rate, REGION, size, text } from './forms.ts';
 
 const userAgent = () =>
@@ -122,6 +123,7 @@ export const siteSection = z.strictObject({
     .describe(
       'Rules of this site in addition to the built-in ones, and the cool-down, which is 30m unless it is set: `{ statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 30m }`.',
     ),
+  follow: followSection(),
   same_page: z
     .enum(['fail', 'store'])
     .default('fail')
@@ -174,6 +176,7 @@ export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
     patterns: site.ban.patterns,
     coolDownMs: site.ban.cool_down,
   },
+  ...followSettingsOf(site.follow),
   ...(site.same_page === 'store' ? { samePage: 'store' } : {}),
   canaries: site.canaries,
 });

@@ -22,8 +22,8 @@ export interface DiscoverSettings {
 
 /**
  * site     another host, or no page
- * list     in the deny file
- * allow    matches no pattern of `discover.allow`
+ * list     in `site.follow.deny`
+ * allow    matches no pattern of `site.follow.allow`
  * mapping  no page of the mapping is for it
  * depth    too many links from the seeds
  * trap     endless: steps that repeat, too many parameters, or a pattern that was cut

@@ -12,7 +12,7 @@ export interface RunSettings {
   mapping: Mapping;
   /** What the run discovers by; omitted in runs that discover nothing. */
   discover?: DiscoverSettings;
-  /** SHA-256 of the object with the deny list of a discovery; omitted in runs without one: their row has everything. */
+  /** SHA-256 of the object with the deny list of the run; omitted in runs without one: their row has everything. */
   crawlSettings?: string;
   /**
    * The list of products; omitted in runs over anything but the whole of products.query, and in runs of earlier

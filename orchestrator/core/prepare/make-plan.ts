@@ -18,6 +18,7 @@ import type { Plan, PlanInput, QuotaFacts } from '../plan/plan.ts';
 import { rotationFault, shortestRotationMs } from '../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
 import type { PlanRegion } from '../plan/spread.ts';
+import { denyWarnings } from '../config/follow-section.ts';
 import type { Config } from '../config/load-config.ts';
 import { MAX_IN_REGION } from '../config/schema.ts';
 import type { FreshPrices } from './fresh-prices.ts';
@@ -217,6 +218,7 @@ function warningsOf(config: Config, products: ProductList): string[] {
   return [
     ...(config.notes ?? []),
     ...(config.misspelt ?? []),
+    ...denyWarnings(config),
     ...(products.duplicates > 0
       ? [`${products.duplicates} IDs are listed more than once; each product is crawled once`]
       : []),

@@ -22,8 +22,6 @@ export interface ProductList {
   pageMs?: number;
   /** New URLs of seeds, sitemaps and search terms. */
   entered?: number;
-  /** Prefixes of the paths that no redirect of a discovery may lead to. */
-  deny?: readonly string[];
   /** Plans what fits; omitted: all of them. In a discovery `ids` are only some of the paths that wait. */
   fit?: FitProducts;
 }

@@ -8,6 +8,7 @@ import { READING_RULES } from '../../../shared/domain/mapping.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ConfigValues } from '../config/schema.ts';
+import { followSettingsOf } from '../config/follow-section.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
 import { VERSION } from '../version.ts';
 import { type Target, userAgentOf } from '../config/target.ts';
@@ -75,8 +76,10 @@ export function settingsOf(
 
 /** The fingerprint of all that decides which rows a page gives: after a change each page is read whole once. */
 function contentFingerprint(config: Config): string {
-  const { product_url, render, keep_cookies } = config.values.site;
-  const reading = [READING_RULES, userAgentOf(config), render, keep_cookies, config.mapping];
+  const { product_url, render, keep_cookies, follow } = config.values.site;
+  const reading: unknown[] = [READING_RULES, userAgentOf(config), render, keep_cookies, config.mapping];
+  const followed = { ...followSettingsOf(follow), ...(config.denyLines && { deny: config.denyLines }) };
+  if (Object.keys(followed).length > 0) reading.push(followed);
   return sha256Hex(JSON.stringify([VERSION, product_url, ...reading]));
 }
 

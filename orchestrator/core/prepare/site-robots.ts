@@ -2,7 +2,7 @@
 import { fetchRobots } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { domainOf, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
-import { productUrl } from '../../../shared/domain/product.ts';
+import { productUrl, siteOrigins } from '../../../shared/domain/product.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { combinePolicies, isAllowed } from '../../../shared/domain/robots.ts';
@@ -19,9 +19,9 @@ const TRIED = 1_000;
 /** Reads the site's robots.txt; null if it is ignored. */
 export function robotsReader(site: SiteSettings): RobotsReader | null {
   if (site.robots === 'ignore') return null;
-  const requests = templatesOf(site.productUrl).map((template) => ({
+  const requests = siteOrigins(site.productUrl).map((origin) => ({
     ...site,
-    origin: new URL(productUrl(template, 'x')).origin,
+    origin,
     timeoutMs: Math.min(LONGEST_MS, site.timeoutMs),
     clock: systemClock,
   }));

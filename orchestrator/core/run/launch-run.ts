@@ -2,7 +2,6 @@
  * The way from an accepted plan to a running run: sandbox or AWS, bundle, listener, rows in the database, then the
  * loop.
  */
-import type { LaunchTemplate } from '../model/core.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -27,6 +26,7 @@ import { bundleFor, prepareLaunch } from '../cloud-access/launch-template.ts';
 import { ownNetwork } from '../cloud-access/launch-network.ts';
 import type { ProductList } from '../prepare/products.ts';
 import type { Target } from '../config/target.ts';
+import { denyOf } from '../config/follow-section.ts';
 import { settingsOf } from '../prepare/settings-of.ts';
 import { emit } from '../run-events.ts';
 import { logFileOf, stateDirOf } from '../config/state-dir.ts';
@@ -74,7 +74,8 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
   if (target.dryRun) await ensureBucket({ ...awsOptions(settings.aws, true), bucket: settings.aws.bucket });
   const own = ownNetwork(target.dryRun, context.env);
   const launch = { plannedType: plan.instanceType, bundle, own };
-  const template = await prepareLaunch(cloud, { id: runId, settings, deny: products.deny ?? [] }, launch);
+  const deny = denyOf(config);
+  const template = await prepareLaunch(cloud, { id: runId, settings, deny }, launch);
   for (const note of template.notes ?? []) output.line(note);
   const keys = newRunKeys();
   const session = opened.use(
@@ -93,7 +94,8 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
   const { host, port } = session.listener;
   const record = newRun(target, accepted, keys, {
     ...settings,
-    ...denyOf(products, template),
+    // Where the row finds the deny list again: in the object of the instances.
+    ...(deny.length === 0 ? {} : { crawlSettings: template.crawlSettings.sha256 }),
     server: {
       callbackUrl: config.values.server.url ?? `http://127.0.0.1:${port}`,
       callbackListen: `${host}:${port}`,
@@ -173,10 +175,6 @@ async function startSandboxOf(
   const dataDir = stateDirOf(config.file).sandbox(runId);
   return { handle: await startSandbox({ ...settings, dataDir, port: 0 }), settings };
 }
-
-/** Where the row finds the deny list again: in the object of the instances. */
-const denyOf = ({ deny = [] }: ProductList, { crawlSettings }: LaunchTemplate): Pick<RunSettings, 'crawlSettings'> =>
-  deny.length === 0 ? {} : { crawlSettings: crawlSettings.sha256 };
 
 function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, standsIn: boolean): RunSettings['sandbox'] {
   return { pid, controlToken, dataDir, ...(standsIn ? { endpoint } : {}) };

@@ -1,8 +1,6 @@
 /** What a discovery begins with: what waits from the night before, and new URLs of seeds, sitemaps and search terms. */
-import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
 import type { Database } from '../../core/db/connect.ts';
 import { fitUrls } from './fit-urls.ts';
 import { countWaiting, createFrontier } from './frontier.ts';
@@ -10,11 +8,9 @@ import { enterBeginnings, judgeLinks, openFrontier } from './link-intake.ts';
 import { createProductSource } from '../../core/db/product-source.ts';
 import { inQuery } from '../../core/db/retry.ts';
 import { beginRound, bestWaiting, lastTaken, settleFrontier, storeDenyList, storeScores } from './settle-frontier.ts';
-import { denyPrefixes, idleDenyLines } from '../../core/config/deny-lines.ts';
 import type { LinkRules } from './link-rules.ts';
 import type { Output } from '../../core/caller.ts';
-import type { Config } from '../../core/config/load-config.ts';
-import { readTextFile } from '../../core/config/text-file.ts';
+import { readLines } from '../../core/config/follow-section.ts';
 import { asDiscovery, type DiscoveryConfig, discoveryConfig } from './discovery-config.ts';
 import type { ProductList } from '../../core/prepare/products.ts';
 import type { RunSource } from '../../core/prepare/run-source.ts';
@@ -41,11 +37,7 @@ async function prepareFrontier(
   const { discover, discovery: settings } = config;
   const { table } = config.values.results;
   await createFrontier(db, table);
-  const deny = discover.deny === null ? [] : readLines(config, 'deny', discover.deny);
-  const idle = idleDenyLines(deny, settings.origin);
-  const [example] = idle;
-  if (example !== undefined) output.line(idleNote(idle.length, example));
-  await storeDenyList(db, table, deny);
+  await storeDenyList(db, table, config.denyLines ?? []);
   const left = await settleFrontier(db, table, settings.seen);
   if (left === 0) await beginRound(db, table);
   const site = { discover: settings, mapping: config.mapping, table };
@@ -82,12 +74,8 @@ async function prepareFrontier(
     duplicates: 0,
     fit: fitUrls({ waiting: Math.min(most, waiting), likely, most }),
     entered,
-    deny: denyPrefixes(deny, settings.origin),
   };
 }
-
-const idleNote = (lines: number, example: string): string =>
-  `! discover.deny: ${lines} ${lines === 1 ? 'line' : 'lines'} can match no link, such as ${oneLine(example)}: write a path with its leading /, a domain, or a URL of the site without tracking parameters`;
 
 /** A URL to begin with; when its sitemap says that it has changed. */
 interface Begin {
@@ -99,7 +87,7 @@ async function* beginnings(config: DiscoveryConfig, output: Output, signal: Abor
   const { seeds, search, sitemaps } = config.discover;
   for (const url of seeds) yield { url, modifiedMs: null };
   if (search !== null)
-    for (const term of readLines(config, 'search.terms', search.terms))
+    for (const term of readLines(config.file, 'discover.search.terms', search.terms))
       yield { url: search.url.replaceAll('{term}', encodeURIComponent(term)), modifiedMs: null };
   if (sitemaps !== null) yield* readSitemaps(config, { sitemaps, signal, say: (text) => output.line(text) });
 }
@@ -124,15 +112,4 @@ async function readScores(
     });
   }
   return scores;
-}
-
-function readLines(config: Config, key: string, file: string): string[] {
-  try {
-    const lines = readTextFile(resolve(dirname(config.file), file)).split(/\r?\n/);
-    return lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
-  } catch (error) {
-    throw new AppError('config-invalid', `cannot read discover.${key}, ${file}: ${describeError(error)}`, {
-      hint: 'The file is relative to the configuration.',
-    });
-  }
 }

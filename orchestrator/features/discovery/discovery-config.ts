@@ -3,10 +3,14 @@ import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { templateAt } from '../../../shared/domain/domains.ts';
 import { PATH_MARK, productUrl } from '../../../shared/domain/product.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { denyLinesOf } from '../../core/config/follow-section.ts';
 import type { Config } from '../../core/config/load-config.ts';
 import { DISCOVER_SECTION } from './section.ts';
 
 type Page = Mapping['pages'][number];
+
+/** `site.follow.depth` of a discovery: the lists of a category, and their products. */
+const DEFAULT_DEPTH = 2;
 
 /** Every link of a page, where the mapping names none. */
 const ALL_LINKS: Page['urlParsers'] = [
@@ -52,15 +56,21 @@ export function discoveryConfig(config: Config): Config {
     const { pathname, search } = new URL(productUrl(template, id));
     return pathname + search;
   };
-  const { into, depth, order, allow, keep, pages, seen } = discover;
+  const { into, order, keep, pages, seen, oldFollow } = discover;
+  const follow = { ...site.follow, ...oldFollow };
+  const denyLines =
+    oldFollow?.deny === undefined ? config.denyLines : denyLinesOf(oldFollow.deny, config.file, 'discover.deny');
   return {
     ...config,
+    ...(denyLines && { denyLines }),
     values: {
       ...config.values,
       site: {
         ...site,
         product_url: origin + PATH_MARK,
         pages_per_product: 1,
+        // Instances report links; here they are judged.
+        follow: { ...follow, depth: null, allow: [] },
         // A page that is unchanged says nothing of its links.
         conditional: false,
         canaries: site.canaries.map((canary) => ({ ...canary, id: pathOf(canary.id) })),
@@ -75,6 +85,15 @@ export function discoveryConfig(config: Config): Config {
         urlParsers: page.urlParsers.length === 0 ? ALL_LINKS : page.urlParsers.map(allOf),
       })),
     },
-    discovery: { origin, id: into.id, depth, order, allow, keep, pages, seen },
+    discovery: {
+      origin,
+      id: into.id,
+      depth: follow.depth ?? DEFAULT_DEPTH,
+      order,
+      allow: follow.allow,
+      keep,
+      pages,
+      seen,
+    },
   };
 }

@@ -138,7 +138,7 @@ export function judgeLinks(
 }
 
 const trapNote = (pattern: string): string =>
-  `pages of the pattern ${pattern} lead to nothing but more of themselves: they are not taken any more. If they matter, name them in discover.allow`;
+  `pages of the pattern ${pattern} lead to nothing but more of themselves: they are not taken any more. If they matter, name them in site.follow.allow`;
 
 function add(counts: DiscoveryCounts, entered: Entered): void {
   for (const kind of ['fresh', 'known', 'dropped', 'fell', 'hidden'] as const) counts[kind] += entered[kind];

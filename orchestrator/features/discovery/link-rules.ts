@@ -3,6 +3,7 @@ import { compilePattern, type Pattern } from '../../../shared/adapters/steps/reg
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { canonicalPath, findPathFault, patternOf } from '../../../shared/domain/canonical-url.ts';
 import { DenyList } from '../../../shared/domain/deny-list.ts';
+import { FollowRules } from '../../../shared/domain/follow-rules.ts';
 import { denyPrefixes } from '../../core/config/deny-lines.ts';
 import { type Denial, type DiscoverSettings, firstGroup } from '../../core/model/discovery.ts';
 
@@ -23,12 +24,11 @@ export class LinkRules {
   readonly traps: TrapWatch;
   readonly #settings: DiscoverSettings;
   readonly #base: URL;
-  readonly #allow: Pattern[];
   readonly #id: Pattern | null;
   readonly #pages: { patterns: Pattern[]; hasFields: boolean }[];
-  readonly #deny: DenyList;
+  readonly #follow: FollowRules;
 
-  /** @param deny lines of the deny file @param cut patterns that were found to be traps */
+  /** @param deny lines of site.follow.deny @param cut patterns that were found to be traps */
   constructor(
     settings: DiscoverSettings,
     mapping: Mapping,
@@ -36,13 +36,15 @@ export class LinkRules {
   ) {
     this.#settings = settings;
     this.#base = new URL(settings.origin);
-    this.#allow = settings.allow.map(compilePattern);
     this.#id = settings.id === null ? null : compilePattern(settings.id);
     this.#pages = mapping.pages.map(({ urlPatterns, fields }) => ({
       patterns: urlPatterns.map(compilePattern),
       hasFields: fields.length > 0,
     }));
-    this.#deny = new DenyList(denyPrefixes(lists.deny, settings.origin), this.#base);
+    this.#follow = new FollowRules({
+      allow: settings.allow.map(compilePattern),
+      deny: new DenyList(denyPrefixes(lists.deny, [settings.origin]), this.#base),
+    });
     this.traps = new TrapWatch(lists.cut);
   }
 
@@ -50,9 +52,8 @@ export class LinkRules {
   judge(link: string, depth: number): LinkJudgement {
     const path = canonicalPath(link, this.#base);
     if (path === null) return { denied: 'site' };
-    if (this.#deny.has(path)) return { denied: 'list' };
-    const isAllowed = this.#allow.some((pattern) => pattern.isIn(path));
-    if (this.#allow.length > 0 && !isAllowed) return { denied: 'allow' };
+    const follow = this.#follow.judge(path);
+    if ('denied' in follow) return follow;
     const url = this.#settings.origin + path;
     const page = this.#pages.find(({ patterns }) => patterns.length === 0 || patterns.some((p) => p.isIn(url)));
     if (page === undefined) return { denied: 'mapping' };
@@ -60,7 +61,7 @@ export class LinkRules {
     if (page.hasFields && id === null) return { denied: 'mapping' };
     if (depth > this.#settings.depth) return { denied: 'depth' };
     // A user who allows a path by name knows it.
-    if (!isAllowed && (findPathFault(path) !== null || this.traps.isCut(path))) return { denied: 'trap' };
+    if (!follow.isNamed && (findPathFault(path) !== null || this.traps.isCut(path))) return { denied: 'trap' };
     return { path, key: id === null ? `page ${path}` : `item ${id}`, id, depth };
   }
 

@@ -1,15 +1,13 @@
-/** `discover` of fleet.yaml. */
+/** `discover` of fleet.yaml, and those of its keys that are in `site.follow` now. */
 import { z } from 'zod';
-import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { templateAt } from '../../../shared/domain/domains.ts';
 import { sharesRobots } from '../../../shared/domain/same-site.ts';
-import type { MappingFault } from '../../core/config/faults.ts';
+import { isRecord, type MappingFault, plainIssue } from '../../core/config/faults.ts';
+import { FOLLOW_KEYS, type FollowSection, pattern } from '../../core/config/follow-section.ts';
 import { checked, orNull, text } from '../../core/config/forms.ts';
 import { findNameFaults } from '../../core/config/load-config.ts';
 import { type ConfigValues, resultTable } from '../../core/config/schema.ts';
-import { Section } from '../../core/config/section.ts';
-
-const pattern = () => checked(text(), (value) => findPatternFault(value));
+import { type OldKeys, Section } from '../../core/config/section.ts';
 
 const discover = z
   .strictObject({
@@ -25,17 +23,12 @@ const discover = z
         terms: text().describe('File of search terms, one a line (relative to this file).'),
       }),
     ).describe('Begin with a search for each term: `{ url: "https://shop.example/s?q={term}", terms: terms.txt }`.'),
-    depth: z.int().min(0).max(1_000).default(2).describe('Maximum links from where it begins to a page.'),
     order: z
       .enum(['breadth', 'score'])
       .default('breadth')
       .describe('What is crawled first: what is nearest to the seeds, or what has the highest score.'),
     scores: orNull(text()).describe(
       'With `order: score`: SQL that yields `id` (a URL or a path) and `score`. A URL without one has 0.',
-    ),
-    allow: z.array(pattern()).max(1_000).default([]).describe('RE2 patterns of paths to crawl; any path without it.'),
-    deny: orNull(text()).describe(
-      'File of what is not crawled, one a line: a domain, a URL or the beginning of a path.',
     ),
     keep: z.int().min(1).max(10_000_000).default(10_000).describe('Maximum URLs that wait; the worst fall out.'),
     pages: z
@@ -68,11 +61,42 @@ const discover = z
     if (order === 'score' && scores === null) fault('order', 'needs discover.scores');
   });
 
+/** Keys of earlier versions; version 0.2 no longer reads them. */
+const oldKeys = z.object({ discover: z.object(FOLLOW_KEYS).prefault({}) });
+
+const OLD_NAMES = Object.keys(FOLLOW_KEYS);
+
+type Discover = (z.output<typeof discover> & { oldFollow?: Partial<FollowSection> }) | null;
+
+const takeOldKeys: OldKeys<Discover>['take'] = (tree) => {
+  const { discover: section, site } = tree;
+  const entries = isRecord(section) ? Object.entries(section) : [];
+  const old = entries.filter(([key]) => OLD_NAMES.includes(key));
+  const [first] = old;
+  if (first === undefined) return null;
+  tree.discover = Object.fromEntries(entries.filter(([key]) => !OLD_NAMES.includes(key)));
+  const { data, error } = oldKeys.safeParse({ discover: Object.fromEntries(old) }, { error: plainIssue });
+  const follow = isRecord(site) && isRecord(site.follow) ? site.follow : {};
+  const twice = old.flatMap(([key, input]) =>
+    key in follow
+      ? [{ code: 'custom' as const, path: ['discover', key], input, message: `is in site.follow, too: remove it here` }]
+      : [],
+  );
+  const names = old.map(([key]) => key);
+  const given = Object.entries(data?.discover ?? {}).filter(([key]) => names.includes(key));
+  return {
+    path: ['discover', first[0]],
+    note: `is read as site.follow.${first[0]}, for discover alone, but not from version 0.2 on: move ${names.join(', ')} from discover to site: { follow: { … } }, which holds for further pages, too`,
+    issues: [...(error?.issues ?? []), ...twice],
+    addTo: (discovery) => discovery && { ...discovery, oldFollow: Object.fromEntries(given) },
+  };
+};
+
 /** The section `discover`; null: nothing is to be discovered. */
-export const DISCOVER_SECTION = new Section(
+export const DISCOVER_SECTION = new Section<Discover>(
   'discover',
   orNull(discover).describe('What `orchestrator discover` looks for. See [discovery.md](discovery.md).'),
-  { findFaults },
+  { findFaults, old: { schema: oldKeys, take: takeOldKeys } },
 );
 
 /** robots.txt, pace and bans are those of one site. */

@@ -11,6 +11,7 @@ import { CookieJar } from '../../../shared/adapters/http/cookie-jar.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import { createQueue } from '../../unit/crawl-api/fakes.ts';
+import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
 import { oneTitle } from '../../support/one-title.ts';
@@ -57,6 +58,7 @@ async function judgementOf(result: PageAnswer, path: string) {
 }
 
 async function pagesOf(browser: PageSource, cookies: CookieJar | null): Promise<Pages> {
+  const settings = oneTitle(`${site.url}/p/{id}`).site;
   return new Pages({
     queue: createQueue().queue,
     domain: 0,
@@ -65,7 +67,8 @@ async function pagesOf(browser: PageSource, cookies: CookieJar | null): Promise<
     pacer: new Pacer(systemClock, () => 0, false),
     clock: systemClock,
     pageTimes: new PageTimes(),
-    site: oneTitle(`${site.url}/p/{id}`).site,
+    site: settings,
+    follow: await compileFollowRules({ site: settings }),
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
     render: new RenderChoice('browser'),
     http: browser,

@@ -2,11 +2,12 @@
 import type { MainServerClient, Reply } from '../../../crawl-api/callbacks/main-server-client.ts';
 import { sayHello } from '../../../crawl-api/callbacks/hello.ts';
 import type { FetchHooks, PageAnswer, PageSource } from '../../../crawl-api/fetch/page-result.ts';
-import { compileSiteRules, type SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
+import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { openQueue } from '../../../crawl-api/queue/open-queue.ts';
 import type { OfferAnswer } from '../../../crawl-api/queue/queue.ts';
 import { NO_RESERVE } from '../../../crawl-api/queue/reserve-file.ts';
-import { createWork, type Work } from '../../../crawl-api/work.ts';
+import { createWork, type Work, type WorkParts } from '../../../crawl-api/work.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { HELLO_PATH } from '../../../shared/wire/callbacks.ts';
@@ -18,7 +19,8 @@ import type { InstanceStage, InstanceUnderTest } from './stage.ts';
 
 export async function makeRealInstance(stage: InstanceStage): Promise<InstanceUnderTest> {
   const rules = await compileSiteRules(stage.settings.site.ban, true);
-  const instance = new RealInstance(stage, rules);
+  const follow = await compileFollowRules(stage.settings);
+  const instance = new RealInstance(stage, { rules, follow });
   instance.boot(false);
   return instance;
 }
@@ -28,14 +30,14 @@ const NEVER = new Promise<never>(() => undefined);
 
 class RealInstance implements InstanceUnderTest {
   readonly #stage: InstanceStage;
-  readonly #rules: SiteRules;
+  readonly #rules: Pick<WorkParts, 'rules' | 'follow'>;
   readonly #journal = new MemoryJournal();
   readonly #keys = createKeyPair();
   #isReady = false;
   #process = new AbortController();
   #work: Work | null = null;
 
-  constructor(stage: InstanceStage, rules: SiteRules) {
+  constructor(stage: InstanceStage, rules: Pick<WorkParts, 'rules' | 'follow'>) {
     this.#stage = stage;
     this.#rules = rules;
   }
@@ -84,8 +86,7 @@ class RealInstance implements InstanceUnderTest {
       session: () => Promise.resolve(null),
       openStore: () => Promise.resolve(this.#store(life.signal)),
       sources: { http: this.#source(life.signal), browser: null },
-      rules: this.#rules,
-      denied: undefined,
+      ...this.#rules,
       onFenced,
     });
     const publicKey = exportPublicKey(this.#keys.publicKey);

@@ -5,6 +5,7 @@ import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
+import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import {
@@ -207,7 +208,8 @@ describe('the crawl loop', () => {
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
     const render = new RenderChoice('http');
     const { site } = oneTitle('http://shop/{id}');
-    const pages = new Pages({ ...parts, site, rules, render, http, browser: null, cookies: null });
+    const follow = await compileFollowRules({ site });
+    const pages = new Pages({ ...parts, site, follow, rules, render, http, browser: null, cookies: null });
     const send = (n: number) => {
       const url = `http://shop/${n}`;
       return pages.fetch({ n, url, product: { id: 'P1', url }, interruptible: false }, new AbortController().signal);

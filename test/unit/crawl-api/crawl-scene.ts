@@ -11,6 +11,7 @@ import type {
 } from '../../../crawl-api/fetch/page-result.ts';
 import { PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
+import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { Crawl } from '../../../crawl-api/queue/crawl.ts';
 import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
@@ -19,12 +20,12 @@ import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.
 import { cookiesOf } from '../../../shared/adapters/http/cookie-jar.ts';
 import { oneTitle } from '../../support/one-title.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
-import { DenyList } from '../../../shared/domain/deny-list.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
+import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { createGranted, type createQueue, type MemoryJournal, orders } from './fakes.ts';
 
@@ -59,7 +60,8 @@ export interface SceneOptions {
   keepCookies?: boolean;
   /** With a host other than SHOP, paths are whole URLs. */
   productUrl?: ProductUrl;
-  /** Sorted prefixes of paths that no redirect may lead to. */
+  follow?: SiteSettings['follow'];
+  /** What is not followed, as `DenyList` takes it. */
   deny?: string[];
 }
 
@@ -133,6 +135,7 @@ export async function createScene(
     keepCookies = true,
     productUrl = `${SHOP}/{id}`,
     deny = [],
+    follow,
   }: SceneOptions = {},
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
@@ -153,23 +156,25 @@ export async function createScene(
     },
     close: () => Promise.resolve(),
   });
+  const settings: SiteSettings = {
+    ...oneTitle(SHOP).site,
+    productUrl,
+    robots,
+    canaries,
+    conditional: true,
+    ban: { ...NO_RULES, coolDownMs },
+    ...(maxRequests === undefined ? {} : { maxRequests }),
+    ...(keepCookies ? {} : { keepCookies }),
+    ...(follow && { follow }),
+  };
   const crawling = new Crawl({
     queue,
     clock,
     pageTimes: new PageTimes(),
-    site: {
-      ...oneTitle(SHOP).site,
-      productUrl,
-      robots,
-      canaries,
-      conditional: true,
-      ban: { ...NO_RULES, coolDownMs },
-      ...(maxRequests === undefined ? {} : { maxRequests }),
-      ...(keepCookies ? {} : { keepCookies }),
-    },
+    site: settings,
     http: createSource('http'),
     browser: createSource('browser'),
-    denied: new DenyList(deny, new URL(SHOP)),
+    follow: await compileFollowRules({ site: settings, deny }),
     reportsLinks: false,
     rules: await compileSiteRules(NO_RULES, true),
     render: new RenderChoice(render),

@@ -15,6 +15,7 @@ import {
   results,
   shell,
   SHOP,
+  type SceneOptions,
   type Site,
   toElsewhere,
   urls,
@@ -71,7 +72,7 @@ describe('redirects', () => {
   });
 });
 
-describe('a redirect to a page that the discovery denies', () => {
+describe('a redirect to a page that the user denies', () => {
   it('is not followed, in any spelling, and says nothing about the address', async () => {
     const site = answers({
       '/p1': toElsewhere('/private/a'),
@@ -84,7 +85,7 @@ describe('a redirect to a page that the discovery denies', () => {
     const scene = await crawl(4, site, { deny: ['/private/'] });
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'items/p3', 'p4', 'privat']);
     expect(results(scene.journal)).toMatchObject([
-      { outcome: 'failed', reason: 'redirect', detail: `it leads to ${SHOP}/private/a, which discover.deny denies` },
+      { outcome: 'failed', reason: 'redirect', detail: `it leads to ${SHOP}/private/a, which site.follow.deny denies` },
       { outcome: 'failed', reason: 'redirect' },
       { outcome: 'failed', reason: 'redirect' },
       { outcome: 'stored' },
@@ -283,6 +284,24 @@ describe('further pages', () => {
       { id: 'p2', outcome: 'stored', rows: { length: 20 } },
     ]);
     expect(scene.queue.state.incident).toBeNull();
+  });
+
+  describe('under site.follow', () => {
+    const chain: Site = (path) => {
+      const page = Number(/page=(\d)/.exec(path)?.[1] ?? 1);
+      return records([{ key: `${page}`, row: { t: path } }], [`${SHOP}/p1?page=${page + 1}`, `${SHOP}/ads/${page}`]);
+    };
+    const requested = async (options: SceneOptions): Promise<string[]> => urls(await crawl(1, chain, options));
+
+    it('are at most `depth` links from the product', async () => {
+      expect(await requested({ follow: { depth: 1 } })).toEqual(['p1', 'p1?page=2', 'ads/1']);
+      expect(await requested({ follow: { depth: 0 } })).toEqual(['p1']);
+    });
+
+    it('match `allow`, and are not in `deny`', async () => {
+      expect(await requested({ follow: { allow: ['^/p1\\?page=[23]'] } })).toEqual(['p1', 'p1?page=2', 'p1?page=3']);
+      expect(await requested({ deny: ['/ads/', '/p1?page=3'] })).toEqual(['p1', 'p1?page=2']);
+    });
   });
 
   it('are not requested when the first page links too many', async () => {

@@ -1,0 +1,87 @@
+/** `site.follow`: which links a crawl follows; the same rules for further pages and for a discovery. */
+import { dirname, resolve } from 'node:path';
+import { z } from 'zod';
+import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { ProductUrl } from '../../../shared/domain/domains.ts';
+import { siteOrigins } from '../../../shared/domain/product.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
+import { denyPrefixes, idleDenyLines } from './deny-lines.ts';
+import { checked, orNull, text } from './forms.ts';
+import { readTextFile } from './text-file.ts';
+
+export const pattern = () => checked(text(), (value) => findPatternFault(value));
+
+/** The keys that a discovery has, too; earlier versions had them in `discover`. */
+export const FOLLOW_KEYS = {
+  depth: orNull(z.int().min(0).max(1_000)).describe(
+    "Maximum links to a page: from a product's page to a further one, by default any number; in a discovery from where it begins, by default 2.",
+  ),
+  allow: z.array(pattern()).max(1_000).default([]).describe('RE2 patterns of paths to follow; any path without it.'),
+  deny: orNull(
+    z.union([text(), z.array(text()).max(20_000)], { error: 'must be a file of lines, or a list of them' }),
+  ).describe(
+    'What is not followed, neither by a link nor by a redirect: a list, or a file with one a line (relative to this one), each a domain, a URL or the beginning of a path.',
+  ),
+};
+
+/** The section, with its defaults. */
+export const followSection = () =>
+  z
+    .strictObject(FOLLOW_KEYS)
+    .prefault({})
+    .describe(
+      'Which links are followed, to further pages of a product and in a discovery: `{ depth: 3, allow: ["^/item/"], deny: deny.txt }`. See [follow.md](follow.md).',
+    );
+
+export type FollowSection = z.output<ReturnType<typeof followSection>>;
+
+/** What instances follow by; nothing where all is at its default. */
+export function followSettingsOf({ depth, allow }: FollowSection): Pick<SiteSettings, 'follow'> {
+  const follow = { ...(depth === null ? {} : { depth }), ...(allow.length === 0 ? {} : { allow }) };
+  return Object.keys(follow).length === 0 ? {} : { follow };
+}
+
+/** The lines of `deny`. Throws `config-invalid` for a file that cannot be read. @param key of the configuration */
+export const denyLinesOf = (deny: FollowSection['deny'], file: string, key: string): string[] =>
+  deny === null ? [] : typeof deny === 'string' ? readLines(file, key, deny) : usedLines(deny);
+
+/**
+ * The lines of a file that a key names, without blank ones and comments. Throws `config-invalid`.
+ *
+ * @param config path of the configuration, to which the file is relative
+ */
+export function readLines(config: string, key: string, file: string): string[] {
+  try {
+    return usedLines(readTextFile(resolve(dirname(config), file)).split(/\r?\n/));
+  } catch (error) {
+    throw new AppError('config-invalid', `cannot read ${key}, ${file}: ${describeError(error)}`, {
+      hint: 'The file is relative to the configuration.',
+    });
+  }
+}
+
+const usedLines = (lines: readonly string[]): string[] =>
+  lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
+
+/** What is needed of a configuration. */
+interface Denying {
+  denyLines?: readonly string[];
+  values: { site: { product_url: ProductUrl } };
+}
+
+/** What the instances of a run do not follow, as `DenyList` takes it. */
+export const denyOf = ({ denyLines = [], values }: Denying): string[] =>
+  denyPrefixes(denyLines, siteOrigins(values.site.product_url));
+
+/** Warns of lines that deny nothing. */
+export function denyWarnings({ denyLines = [], values }: Denying): string[] {
+  const idle = idleDenyLines(denyLines, siteOrigins(values.site.product_url));
+  const [example] = idle;
+  return example === undefined
+    ? []
+    : [
+        `site.follow.deny: ${idle.length} ${idle.length === 1 ? 'line' : 'lines'} can match no link, such as ${oneLine(example)}: write a path with its leading /, a domain, or a URL of the site without tracking parameters`,
+      ];
+}
