@@ -5,6 +5,7 @@ import { isIPv4 } from 'node:net';
 import { type AddressGuard, createAddressGuard } from '../shared/adapters/http/address-guard.ts';
 import { createTargetDispatcher } from '../shared/adapters/http/target-dispatcher.ts';
 import { hasDefault, type Mapping, type PageMapping } from '../shared/domain/mapping.ts';
+import { productToken } from '../shared/domain/robots.ts';
 import { bareHostOf, portOf } from '../shared/domain/same-site.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
@@ -40,7 +41,8 @@ export async function openSources(parts: SourceParts): Promise<Sources> {
   const { settings, address, scratchDirectory, clock, log } = parts;
   const { site, mapping } = settings;
   const guard = createGuard(parts);
-  const compiled = await compileMapping(mapping);
+  const obeys = site.follow?.nofollow === 'obey';
+  const compiled = await compileMapping(mapping, obeys ? { obeyedAs: productToken(site.userAgent) } : {});
   const openExtractor: OpenExtractor = (kind, url) => new PageExtractor(compiled, kind, url);
   const dispatcher = createTargetDispatcher({ localAddress: address, guard, connectTimeoutMs: site.timeoutMs });
   const http = new PageFetcher(dispatcher, site, clock, openExtractor);

@@ -37,6 +37,8 @@ export interface CompiledPage {
   plan: PagePlan;
   fields: CompiledField[];
   links: CompiledChain[];
+  /** What its meta tags say to robots; null where that does not count. */
+  directives: CompiledChain | null;
   rows: { key: string; empty: Source | null } | null;
 }
 
@@ -46,6 +48,8 @@ export interface CompiledMapping {
 }
 
 export interface CompileOptions {
+  /** Our name, if the links of pages whose meta tags say nofollow do not count. */
+  obeyedAs?: string;
   /** Matches every selector in the tree, none while streaming: for tests. */
   allByTree?: boolean;
 }
@@ -61,7 +65,7 @@ export async function compileMapping(mapping: Mapping, options: CompileOptions =
       hint: 'Try the mapping on one page with `orchestrator extract`.',
     });
   const sections = mapping.pages.map((page) => ({
-    value: compilePage(page, libraries, allByTree),
+    value: compilePage(page, libraries, options),
     patterns: page.urlPatterns,
   }));
   return { forUrl: indexSections(sections, (pattern) => loaded(libraries.regex).compilePattern(pattern)) };
@@ -75,7 +79,11 @@ function checksOf({ regex, jsonPath, date }: Libraries): StepChecks {
   };
 }
 
-function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean): CompiledPage {
+function compilePage(
+  page: PageMapping,
+  libraries: Libraries,
+  { allByTree = false, obeyedAs }: CompileOptions,
+): CompiledPage {
   // Records that are found in the tree are searched there, too.
   const inTree = allByTree || (page.rows !== null && needsDom(page.rows.each) !== null);
   const compiler = new SourceCompiler(libraries, inTree);
@@ -86,6 +94,7 @@ function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean
     chains: chainsOf(field).map((steps) => chain(steps, page.rows !== null)),
   }));
   const links = page.urlParsers.map(({ steps }) => chain([...steps, { type: 'url' }], false));
+  const directives = obeyedAs === undefined || links.length === 0 ? null : chain(directivesFor(obeyedAs), false);
   const empty = page.rows?.empty
     ? compiler.source(page.rows.empty, { limit: 1, maxChars: MAX_TEXT_CHARS, inRecord: false })
     : null;
@@ -98,8 +107,15 @@ function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean
     plan: compiler.plan(records, usesUrls),
     fields,
     links,
+    directives,
     rows: page.rows && { key: page.rows.key, empty },
   };
+}
+
+/** The content of the meta tags for all robots, and for ours. */
+function directivesFor(token: string): Step[] {
+  const selector = ['robots', token].map((name) => `meta[name=${JSON.stringify(name)} i]`).join(', ');
+  return [{ type: 'css', selector, attribute: 'content' }, { type: 'all' }];
 }
 
 function compileChain(

@@ -2,6 +2,7 @@
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import {
   chainsOf,
+  type ChainValue,
   type FieldValue,
   type KeyedRow,
   MAX_LINKS,
@@ -21,6 +22,7 @@ import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
 import { asText, type StepContext, toUrl } from './processors.ts';
 import { fitValues, rowBytes } from './values.ts';
+import { metaForbids } from '../../shared/domain/nofollow.ts';
 import { isAmbiguous } from '../../shared/domain/ambiguous-number.ts';
 
 export type { PageKind } from './page-plan.ts';
@@ -140,15 +142,21 @@ class PageRun {
 
   links(): string[] {
     const links = new Set<string>();
+    const { directives } = this.#page;
+    if (directives !== null && this.#valuesOf(directives).some((value) => metaForbids(asText(value)))) return [];
     for (const chain of this.#page.links) {
-      const context = this.#contextOf(chain);
-      const { values } = runChain(chain, chain.source.read(this.#contents, this.#contents.page, context), context);
-      for (const value of values) {
+      for (const value of this.#valuesOf(chain)) {
         const link = toUrl(asText(value), this.#contents.base);
         if (link !== null && links.size < MAX_LINKS) links.add(link);
       }
     }
     return [...links];
+  }
+
+  /** The values of a chain that reads the page as a whole. */
+  #valuesOf(chain: CompiledChain): readonly ChainValue[] {
+    const context = this.#contextOf(chain);
+    return runChain(chain, chain.source.read(this.#contents, this.#contents.page, context), context).values;
   }
 
   /** Skips a record without its key or a required field; of records with the same key the first counts. */

@@ -6,7 +6,8 @@
 import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { FollowRules } from '../../shared/domain/follow-rules.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
-import { isAllowed } from '../../shared/domain/robots.ts';
+import { headerForbids } from '../../shared/domain/nofollow.ts';
+import { isAllowed, productToken } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
@@ -173,7 +174,7 @@ export class Pages {
 
   async #ask(request: Request, mayRepeat: boolean, work: AbortSignal): Promise<JudgedFetch | 'unread'> {
     const { url } = request;
-    const page = await this.#fetch(request, work);
+    const page = this.#withoutLinks(await this.#fetch(request, work));
     if (page.kind === 'not-now') return page;
     // It says nothing about the page: the request is sent again, in a turn of its own.
     if (page.kind === 'failed' && page.unread && mayRepeat) return 'unread';
@@ -183,6 +184,15 @@ export class Pages {
     const judgement = judge(toSeenPage(page), request, rules);
     queue.tally.noteJudgement(judgement.kind);
     return { kind: 'judged', page, url, judgement };
+  }
+
+  /** The page itself, or without the links that its X-Robots-Tag asks not to follow; the extractor reads meta tags. */
+  #withoutLinks(page: PageAnswer): PageAnswer {
+    const { follow, userAgent } = this.#parts.site;
+    if (follow?.nofollow !== 'obey' || page.kind !== 'page') return page;
+    const header = page.reply.headers['x-robots-tag'];
+    if (header === undefined || !headerForbids(header, productToken(userAgent))) return page;
+    return { ...page, extraction: { ...page.extraction, links: [] } };
   }
 
   async #fetch({ n, url, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {

@@ -18,6 +18,8 @@ const followSchema = z.strictObject({
   depth: z.int().min(0).exactOptional(),
   /** RE2 patterns: the path of a further page matches one. Omitted: any path. */
   allow: z.array(z.string()).exactOptional(),
+  /** Links of pages that say nofollow do not count; omitted: they do. */
+  nofollow: z.literal('obey').exactOptional(),
 });
 
 export const siteSettingsSchema = z.strictObject({

@@ -29,7 +29,15 @@ export const FOLLOW_KEYS = {
 /** The section, with its defaults. */
 export const followSection = () =>
   z
-    .strictObject(FOLLOW_KEYS)
+    .strictObject({
+      ...FOLLOW_KEYS,
+      nofollow: z
+        .enum(['ignore', 'obey'])
+        .default('ignore')
+        .describe(
+          'What a page means by `nofollow` in its meta tag for robots, or in X-Robots-Tag: `obey`, its links are not followed.',
+        ),
+    })
     .prefault({})
     .describe(
       'Which links are followed, to further pages of a product and in a discovery: `{ depth: 3, allow: ["^/item/"], deny: deny.txt }`. See [follow.md](follow.md).',
@@ -38,8 +46,12 @@ export const followSection = () =>
 export type FollowSection = z.output<ReturnType<typeof followSection>>;
 
 /** What instances follow by; nothing where all is at its default. */
-export function followSettingsOf({ depth, allow }: FollowSection): Pick<SiteSettings, 'follow'> {
-  const follow = { ...(depth === null ? {} : { depth }), ...(allow.length === 0 ? {} : { allow }) };
+export function followSettingsOf({ depth, allow, nofollow }: FollowSection): Pick<SiteSettings, 'follow'> {
+  const follow: SiteSettings['follow'] = {
+    ...(depth === null ? {} : { depth }),
+    ...(allow.length === 0 ? {} : { allow }),
+    ...(nofollow === 'obey' ? { nofollow } : {}),
+  };
   return Object.keys(follow).length === 0 ? {} : { follow };
 }
 

@@ -3,7 +3,7 @@ import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { templateAt } from '../../../shared/domain/domains.ts';
 import { PATH_MARK, productUrl } from '../../../shared/domain/product.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { denyLinesOf } from '../../core/config/follow-section.ts';
+import { denyLinesOf, type FollowSection } from '../../core/config/follow-section.ts';
 import type { Config } from '../../core/config/load-config.ts';
 import { DISCOVER_SECTION } from './section.ts';
 
@@ -12,13 +12,16 @@ type Page = Mapping['pages'][number];
 /** `site.follow.depth` of a discovery: the lists of a category, and their products. */
 const DEFAULT_DEPTH = 2;
 
-/** Every link of a page, where the mapping names none. */
-const ALL_LINKS: Page['urlParsers'] = [
-  {
-    description: 'links',
-    steps: [{ type: 'css', selector: 'a', attribute: 'href' }, { type: 'trim' }, { type: 'all' }],
-  },
-];
+/** Every link of a page, where the mapping names none; under `nofollow: obey` without those marked nofollow. */
+const allLinks = ({ nofollow }: Pick<FollowSection, 'nofollow'>): Page['urlParsers'] => {
+  const selector = nofollow === 'obey' ? 'a:not([rel~="nofollow" i])' : 'a';
+  return [
+    {
+      description: 'links',
+      steps: [{ type: 'css', selector, attribute: 'href' }, { type: 'trim' }, { type: 'all' }],
+    },
+  ];
+};
 
 /** The parser that gives every link that it selects; that of an ordinary product gives the next page. */
 const allOf = (parser: Page['urlParsers'][number]): Page['urlParsers'][number] =>
@@ -82,7 +85,7 @@ export function discoveryConfig(config: Config): Config {
     mapping: {
       pages: config.mapping.pages.map((page) => ({
         ...page,
-        urlParsers: page.urlParsers.length === 0 ? ALL_LINKS : page.urlParsers.map(allOf),
+        urlParsers: page.urlParsers.length === 0 ? allLinks(follow) : page.urlParsers.map(allOf),
       })),
     },
     discovery: {

@@ -1,7 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { MAX_DEPTH, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
 import { MAX_VALUES, MAX_VALUE_BYTES } from '../../../crawl-api/extract/values.ts';
-import { ALL, cssField, extract, integerStep, jsonField, numberStep, valueOf } from './extract-page.ts';
+import type { Step } from '../../../shared/domain/mapping.ts';
+import {
+  ALL,
+  cssField,
+  extract,
+  extractBy,
+  type ExtractOptions,
+  integerStep,
+  jsonField,
+  numberStep,
+  pageMapping,
+  valueOf,
+} from './extract-page.ts';
 
 describe('text of an element', () => {
   it.each([
@@ -26,6 +38,30 @@ describe('text of an element', () => {
 
   it('treats an empty text as no value', async () => {
     expect(await valueOf(cssField('p'), '<p> </p><p>x</p>')).toBeNull();
+  });
+});
+
+describe('links of a page with meta tags for robots', () => {
+  const urlParsers = [
+    { description: 'next', steps: [{ type: 'css', selector: 'a', attribute: 'href' }, ...ALL] as Step[] },
+  ];
+  const mapping = { pages: [pageMapping({ urlParsers, fields: [cssField('h1')] })] };
+  const linksOf = async (meta: string, options: ExtractOptions) =>
+    (await extractBy(mapping, `<head>${meta}</head><h1>x</h1><a href="/2">2</a>`, options)).links;
+  const links = ['https://shop.example/2'];
+
+  it.each([
+    ['<meta name="robots" content="noindex, nofollow">', []],
+    ['<META NAME="ROBOTS" CONTENT="NONE">', []],
+    ['<meta name="ExampleBot" content="nofollow">', []],
+    ['<meta name="robots" content="noindex"><meta name="examplebot" content="nofollow">', []],
+    ['<meta name="otherbot" content="nofollow">', links],
+    ['<meta name="description" content="nofollow">', links],
+    ['', links],
+  ])('%s', async (meta, expected) => {
+    expect(await linksOf(meta, { obeyedAs: 'examplebot' })).toEqual(expected);
+    expect(await linksOf(meta, { obeyedAs: 'examplebot', allByTree: true })).toEqual(expected);
+    expect(await linksOf(meta, {})).toEqual(links);
   });
 });
 

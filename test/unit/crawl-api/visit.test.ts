@@ -12,6 +12,7 @@ import {
   odd,
   outcomes,
   refused,
+  reply,
   results,
   shell,
   SHOP,
@@ -296,6 +297,26 @@ describe('further pages', () => {
     it('are at most `depth` links from the product', async () => {
       expect(await requested({ follow: { depth: 1 } })).toEqual(['p1', 'p1?page=2', 'ads/1']);
       expect(await requested({ follow: { depth: 0 } })).toEqual(['p1']);
+    });
+
+    it('are not those of a page whose X-Robots-Tag says nofollow, where that is obeyed', async () => {
+      const pages = (header: string) =>
+        answers({
+          '/p1': {
+            ...fine('/p1', { t: 'x' }, [`${SHOP}/p1?page=2`]),
+            reply: reply('/p1', 200, { headers: { 'x-robots-tag': header } }),
+          },
+          '/p1?page=2': fine('/p1?page=2', { t: 'y' }),
+        });
+      const after = async (header: string, options: SceneOptions) => {
+        const scene = await crawl(1, pages(header), options);
+        expect(outcomes(scene.journal)).toEqual(['p1 stored']);
+        return urls(scene);
+      };
+      const obey: SceneOptions = { follow: { nofollow: 'obey' } };
+      expect(await after('noindex, nofollow', obey)).toEqual(['p1']);
+      expect(await after('otherbot: nofollow', obey)).toEqual(['p1', 'p1?page=2']);
+      expect(await after('nofollow', {})).toEqual(['p1', 'p1?page=2']);
     });
 
     it('match `allow`, and are not in `deny`', async () => {

@@ -54,6 +54,14 @@ describe('site.follow', () => {
     expect(rulesOf(read({ follow: '{ deny: [/admin, "/ads?b=2&a=1"] }' })).run.deny).toEqual(deny);
   });
 
+  it('obeys nofollow on instances, and leaves out links that are marked so', () => {
+    const discovery = discoveryConfig(read({ follow: '{ nofollow: obey }' }));
+    expect(siteSettingsOf(discovery.values.site).follow).toEqual({ nofollow: 'obey' });
+    expect(discovery.mapping.pages[0]!.urlParsers[0]!.steps[0]).toMatchObject({
+      selector: 'a:not([rel~="nofollow" i])',
+    });
+  });
+
   it('comes from the environment', () => {
     const environment = { FLEET_SITE_FOLLOW: '{ depth: 1, deny: [/admin] }' };
     expect(rulesOf(read({}, environment)).run).toEqual({ follow: { depth: 1 }, deny: ['/admin'] });
