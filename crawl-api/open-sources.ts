@@ -104,6 +104,7 @@ function createGuard({ settings, address, metadataEndpoint }: SourceParts): Addr
   const imds = new URL(metadataEndpoint);
   return createAddressGuard({
     productUrl: site.productUrl,
+    further: site.follow?.hosts,
     allowPrivate: site.allowPrivate,
     forbidden: [
       { address, port: apiPort },

@@ -135,12 +135,20 @@ export class Pages {
     return this.mayFollow(site, link) && this.#parts.follow.mayFollow(link);
   }
 
+  /** The place of its host among the further ones; -1 for a host of the site. */
+  #furtherHostOf(url: string): number {
+    const { hosts = [] } = this.#parts.site.follow ?? {};
+    return hosts.findIndex((origin) => sharesRobots(origin, url));
+  }
+
   /**
-   * Whether a redirect or link may be followed: only to the same site, and only under rules that were read. With
-   * several domains only on the same host, because another one may be a domain of its own, with its own pace.
+   * Whether a redirect or link may be followed: only to the same site or a further host, and only under rules that were
+   * read. With several domains only on the same host, because another one may be a domain of its own, with its own
+   * pace.
    */
   mayFollow(site: string, to: string): boolean {
     const { site: settings, isOneOfMany } = this.#parts;
+    if (this.#furtherHostOf(to) !== -1) return true;
     return isSameSite(site, to) && ((settings.robots === 'ignore' && !isOneOfMany) || sharesRobots(site, to));
   }
 
@@ -224,10 +232,15 @@ export class Pages {
 
   #isAllowed(url: string): boolean {
     const { queue, domain, site } = this.#parts;
-    const policy = policyAt(queue.state.robots, domain);
-    if (site.robots === 'ignore' || policy === null || policy.access !== 'rules') return true;
+    const { robots } = queue.state;
+    const policy = policyAt(robots, domain);
+    if (site.robots === 'ignore' || policy === null) return true;
+    const host = this.#furtherHostOf(url);
+    const own = host === -1 ? policy : robots?.further?.[host];
+    // While that of the site cannot be read, nothing is sent anyway, and its products wait.
+    if (own === policy && policy.access !== 'rules') return true;
     const target = URL.parse(url);
-    return target === null || isAllowed(policy, target.pathname + target.search);
+    return target === null || (own !== undefined && isAllowed(own, target.pathname + target.search));
   }
 
   /** True when the request may be sent at this moment. */

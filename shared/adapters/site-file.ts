@@ -4,6 +4,7 @@ import type { ProductUrl } from '../domain/domains.ts';
 import { parseRetryAfter, resolveLocation } from '../domain/reply-fields.ts';
 import { MAX_REDIRECTS } from '../domain/same-site.ts';
 import type { Clock } from '../ports/clock.ts';
+import type { SiteSettings } from '../wire/site-settings.ts';
 import { createAddressGuard, type GuardOptions } from './http/address-guard.ts';
 import type { Lookup } from './http/guarded-lookup.ts';
 import { CookieJar, cookiesOf } from './http/cookie-jar.ts';
@@ -20,6 +21,8 @@ export interface SiteRequest {
   /** Private addresses may be connected to, as for the crawl. */
   allowPrivate: boolean;
   productUrl: ProductUrl;
+  /** Its hosts are the user's own choice, as `productUrl` is. */
+  follow?: SiteSettings['follow'];
   /** Addresses that are never connected to: the caller's own listeners. */
   forbidden?: GuardOptions['forbidden'];
   /** Called before a redirect is followed, and waits until it may be; why it must not be, or null. */
@@ -50,7 +53,12 @@ export async function readSiteFile<T>(
   const { allowPrivate, productUrl, timeoutMs, clock, lookup } = request;
   const dispatcher = createTargetDispatcher({
     localAddress: request.localAddress ?? null,
-    guard: createAddressGuard({ productUrl, allowPrivate, forbidden: request.forbidden ?? [] }),
+    guard: createAddressGuard({
+      productUrl,
+      further: request.follow?.hosts,
+      allowPrivate,
+      forbidden: request.forbidden ?? [],
+    }),
     connectTimeoutMs: timeoutMs,
     ...(lookup ? { lookup } : {}),
   });

@@ -100,6 +100,11 @@ export interface RobotsPolicy {
    * empty then; its access is `none`, and its Crawl-delay not null, if that holds at every domain.
    */
   domains?: readonly RobotsPolicy[];
+  /**
+   * The policy of each further host, in the order of `site.follow.hosts`; only a site with one domain has some. The
+   * Crawl-delay of the whole is the longest of all, as all requests are in one pace.
+   */
+  further?: readonly RobotsPolicy[];
 }
 
 /** A policy that was just read. */

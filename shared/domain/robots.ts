@@ -71,6 +71,22 @@ export function combinePolicies(readings: readonly RobotsReading[]): RobotsReadi
   };
 }
 
+/** The policy of a site with those of its further hosts; itself without any. */
+export function withFurther(site: RobotsReading, readings: readonly RobotsReading[]): RobotsReading {
+  if (readings.length === 0) return site;
+  const further = readings.map(({ version, access, rules, crawlDelayMs, source }): RobotsPolicy => {
+    return { version, access, rules, crawlDelayMs, source };
+  });
+  const all = [site, ...further];
+  return {
+    ...site,
+    version: all.map(({ version }) => version).join(' '),
+    crawlDelayMs: Math.max(...all.map(({ crawlDelayMs }) => crawlDelayMs ?? 0)) || null,
+    source: all.map(({ source }) => source).join('; '),
+    further,
+  };
+}
+
 /**
  * The same policy with at least these Crawl-delays (milliseconds), one for each domain; itself where all are longer.
  */

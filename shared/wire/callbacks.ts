@@ -171,6 +171,7 @@ const onePolicySchema = z.strictObject({
   source: z.string(),
 });
 const robotsPolicySchema: z.ZodType<RobotsPolicy> = onePolicySchema.extend({
+  further: z.array(onePolicySchema).exactOptional(),
   domains: z.array(onePolicySchema).exactOptional(),
 });
 

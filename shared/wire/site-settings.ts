@@ -14,6 +14,8 @@ const productUrlSchema: z.ZodType<ProductUrl> = z.union([
 ]);
 
 const followSchema = z.strictObject({
+  /** Origins of further hosts that links may lead to; omitted: none. */
+  hosts: z.array(z.string()).exactOptional(),
   /** Maximum links from a product's page to a further one; omitted: any. */
   depth: z.int().min(0).exactOptional(),
   /** RE2 patterns: the path of a further page matches one. Omitted: any path. */

@@ -5,9 +5,11 @@ import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import { siteOrigins } from '../../../shared/domain/product.ts';
+import { sharesRobots } from '../../../shared/domain/same-site.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { denyPrefixes, idleDenyLines } from './deny-lines.ts';
+import type { MappingFault } from './faults.ts';
 import { checked, orNull, text } from './forms.ts';
 import { readTextFile } from './text-file.ts';
 
@@ -26,10 +28,19 @@ export const FOLLOW_KEYS = {
   ),
 };
 
+const originOf = (url: string): string => URL.parse(url)?.origin ?? url;
+
 /** The section, with its defaults. */
 export const followSection = () =>
   z
     .strictObject({
+      hosts: z
+        .array(z.url({ protocol: /^https?$/, error: 'must begin with http:// or https://' }).overwrite(originOf))
+        .max(10)
+        .default([])
+        .describe(
+          'Further hosts that links may lead to, such as `["https://reviews.shop.example"]`: each by its own robots.txt, all in the pace of the site, with the longest Crawl-delay. Not with several domains, and not in a discovery.',
+        ),
       ...FOLLOW_KEYS,
       nofollow: z
         .enum(['ignore', 'obey'])
@@ -46,8 +57,9 @@ export const followSection = () =>
 export type FollowSection = z.output<ReturnType<typeof followSection>>;
 
 /** What instances follow by; nothing where all is at its default. */
-export function followSettingsOf({ depth, allow, nofollow }: FollowSection): Pick<SiteSettings, 'follow'> {
+export function followSettingsOf({ hosts, depth, allow, nofollow }: FollowSection): Pick<SiteSettings, 'follow'> {
   const follow: SiteSettings['follow'] = {
+    ...(hosts.length === 0 ? {} : { hosts }),
     ...(depth === null ? {} : { depth }),
     ...(allow.length === 0 ? {} : { allow }),
     ...(nofollow === 'obey' ? { nofollow } : {}),
@@ -80,16 +92,35 @@ const usedLines = (lines: readonly string[]): string[] =>
 /** What is needed of a configuration. */
 interface Denying {
   denyLines?: readonly string[];
-  values: { site: { product_url: ProductUrl } };
+  values: { site: { product_url: ProductUrl; follow: Pick<FollowSection, 'hosts'> } };
+}
+
+const originsOf = ({ site: { product_url: url, follow } }: Denying['values']): string[] => [
+  ...siteOrigins(url),
+  ...follow.hosts,
+];
+
+/** Faults that show only beside the site. */
+export function findFollowFaults(url: ProductUrl, { hosts }: FollowSection): MappingFault[] {
+  const origins = siteOrigins(url);
+  const findFault = (host: string, i: number): string | null => {
+    if (origins.length > 1) return 'goes with one domain in site.product_url: each has a pace of its own';
+    if ([...origins, ...hosts.slice(0, i)].some((known) => sharesRobots(known, host)))
+      return 'is the site itself, or named before';
+    return null;
+  };
+  return hosts.flatMap((host, i) => {
+    const message = findFault(host, i);
+    return message === null ? [] : [{ path: ['site', 'follow', 'hosts', i], message }];
+  });
 }
 
 /** What the instances of a run do not follow, as `DenyList` takes it. */
-export const denyOf = ({ denyLines = [], values }: Denying): string[] =>
-  denyPrefixes(denyLines, siteOrigins(values.site.product_url));
+export const denyOf = ({ denyLines = [], values }: Denying): string[] => denyPrefixes(denyLines, originsOf(values));
 
 /** Warns of lines that deny nothing. */
 export function denyWarnings({ denyLines = [], values }: Denying): string[] {
-  const idle = idleDenyLines(denyLines, siteOrigins(values.site.product_url));
+  const idle = idleDenyLines(denyLines, originsOf(values));
   const [example] = idle;
   return example === undefined
     ? []

@@ -6,7 +6,7 @@ import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
 import { type Section, schemaWith, type SectionValues } from './section.ts';
 import { type ConfigValues, MAX_IN_REGION } from './schema.ts';
 import { environmentValues, sectionShape, settingsBy, withoutDefault, withoutEmpty } from './environment.ts';
-import { denyLinesOf } from './follow-section.ts';
+import { denyLinesOf, findFollowFaults } from './follow-section.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../model/discovery.ts';
@@ -298,6 +298,7 @@ function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): MappingFa
     ),
     ...banFaults('patterns', patterns, (pattern) => findPatternFault(pattern) ?? whyTooWide(pattern)),
     ...canaryFaults(site.canaries, mapping),
+    ...findFollowFaults(site.product_url, site.follow),
   ];
 }
 

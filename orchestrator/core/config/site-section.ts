@@ -87,7 +87,7 @@ export const siteSection = z.strictObject({
     .enum(['respect', 'ignore'])
     .default('respect')
     .describe(
-      "robots.txt of each host in `product_url`, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are requested, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `ignore`: only with the site's permission.",
+      "robots.txt of each host in `product_url`, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are requested, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `follow.hosts` names hosts whose rules are read, too. `ignore`: only with the site's permission.",
     ),
   check: z
     .enum(['on', 'off'])

@@ -39,19 +39,31 @@ export interface RunLock extends AsyncDisposable {
 }
 
 /**
- * Names of the locks that a run needs: the hosts of its site, whose pace two runs would break, and its result table,
- * whose name some databases read in any case.
+ * Names of the locks that a run needs: the hosts of its site and its further ones, whose pace two runs would break, and
+ * its result table, whose name some databases read in any case.
  */
-export function lockNamesOf({ productUrl, table }: { productUrl: ProductUrl; table: string }): string[] {
-  const hosts = templatesOf(productUrl).map((template) => `host:${siteHostOf(new URL(template))}`);
+export function lockNamesOf({
+  productUrl,
+  further = [],
+  table,
+}: {
+  productUrl: ProductUrl;
+  further?: readonly string[] | undefined;
+  table: string;
+}): string[] {
+  const hosts = [...templatesOf(productUrl), ...further].map((url) => `host:${siteHostOf(new URL(url))}`);
   return [...new Set([...hosts, `table:${table.toLowerCase()}`])];
 }
 
 export const lockNamesOfRun = ({ settings }: Pick<RunRecord, 'settings'>): string[] =>
-  lockNamesOf({ productUrl: settings.site.productUrl, table: settings.results.table });
+  lockNamesOf({
+    productUrl: settings.site.productUrl,
+    further: settings.site.follow?.hosts,
+    table: settings.results.table,
+  });
 
 export const lockNamesOfConfig = ({ values: { site, results } }: Config): string[] =>
-  lockNamesOf({ productUrl: site.product_url, table: results.table });
+  lockNamesOf({ productUrl: site.product_url, further: site.follow.hosts, table: results.table });
 
 /** True when the run needs a lock of these names, so it cannot be at work beside their holder. */
 export const competesWith = (run: Pick<RunRecord, 'settings'>, names: readonly string[]): boolean =>

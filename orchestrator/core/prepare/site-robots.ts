@@ -1,11 +1,11 @@
 /** robots.txt before and during a run: read for planning, and its rules for the products in words. */
-import { fetchRobots } from '../../../shared/adapters/robots-fetcher.ts';
+import { fetchRobots, type RobotsRequest } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { domainOf, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
 import { productUrl, siteOrigins } from '../../../shared/domain/product.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
-import { combinePolicies, isAllowed } from '../../../shared/domain/robots.ts';
+import { combinePolicies, isAllowed, withFurther } from '../../../shared/domain/robots.ts';
 import type { RobotsReader } from '../observe/robots-cache.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
@@ -19,13 +19,23 @@ const TRIED = 1_000;
 /** Reads the site's robots.txt; null if it is ignored. */
 export function robotsReader(site: SiteSettings): RobotsReader | null {
   if (site.robots === 'ignore') return null;
-  const requests = siteOrigins(site.productUrl).map((origin) => ({
+  const requestOf = (origin: string): RobotsRequest => ({
     ...site,
     origin,
     timeoutMs: Math.min(LONGEST_MS, site.timeoutMs),
     clock: systemClock,
-  }));
-  return { read: async () => combinePolicies(await Promise.all(requests.map(fetchRobots))) };
+  });
+  const readAll = (origins: readonly string[]): Promise<RobotsReading[]> =>
+    Promise.all(origins.map((origin) => fetchRobots(requestOf(origin))));
+  return {
+    async read() {
+      const [own, further] = await Promise.all([
+        readAll(siteOrigins(site.productUrl)),
+        readAll(site.follow?.hosts ?? []),
+      ]);
+      return withFurther(combinePolicies(own), further);
+    },
+  };
 }
 
 /** The current robots.txt; if it is ignored, a policy that allows everything, without a request. */
@@ -45,6 +55,11 @@ export function findingsOf(
   const unreadable = domains
     .filter(({ access }) => access === 'none')
     .map(({ source }) => `robots.txt cannot be read, so nothing may be crawled at present: ${oneLine(source)}`);
+  for (const { access, source } of policy.further ?? [])
+    if (access === 'none')
+      unreadable.push(
+        `robots.txt of a further host cannot be read, so its pages are not requested: ${oneLine(source)}`,
+      );
   if (policy.access === 'none') return { warnings: unreadable, fault: null };
   const tried = ids.slice(0, TRIED);
   const isRefused = (id: string): boolean => {

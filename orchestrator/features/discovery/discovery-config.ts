@@ -72,8 +72,8 @@ export function discoveryConfig(config: Config): Config {
         ...site,
         product_url: origin + PATH_MARK,
         pages_per_product: 1,
-        // Instances report links; here they are judged.
-        follow: { ...follow, depth: null, allow: [] },
+        // Instances report links; here they are judged, and those to other hosts denied.
+        follow: { ...follow, hosts: [], depth: null, allow: [] },
         // A page that is unchanged says nothing of its links.
         conditional: false,
         canaries: site.canaries.map((canary) => ({ ...canary, id: pathOf(canary.id) })),

@@ -10,6 +10,8 @@ import { type ProductUrl, templatesOf } from '../../domain/domains.ts';
 export interface GuardOptions {
   /** A literal private ip:port in it is allowed, and only that one. */
   productUrl: ProductUrl;
+  /** The same is true of these origins. */
+  further?: readonly string[] | undefined;
   /** Host names may resolve to private addresses. */
   allowPrivate: boolean;
   /** Addresses that are never allowed: this instance's own listeners and its metadata service. */
@@ -26,7 +28,7 @@ export interface AddressGuard {
 type Kind = 'public' | 'private' | 'never';
 
 export function createAddressGuard(options: GuardOptions): AddressGuard {
-  const named = templatesOf(options.productUrl).map(literalTarget);
+  const named = [...templatesOf(options.productUrl), ...(options.further ?? [])].map(literalTarget);
   const forbidden = options.forbidden.map(({ address, port }) => ({ address: normalise(address), port }));
   return {
     checkHost(address, port) {

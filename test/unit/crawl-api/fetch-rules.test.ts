@@ -10,6 +10,19 @@ describe('the address guard', () => {
     { address: '127.9.9.9', port: 81 },
   ];
   const guard = (url: string, allowPrivate = false) => createAddressGuard({ productUrl: url, allowPrivate, forbidden });
+  it('allows the private address of a further host that the user names, and no other one', () => {
+    const further = ['http://10.0.0.5:8080'];
+    const named = createAddressGuard({
+      productUrl: 'https://shop.example/{id}',
+      further,
+      allowPrivate: false,
+      forbidden,
+    });
+    expect(named.checkHost('10.0.0.5', 8080)).toBeNull();
+    expect(named.checkHost('10.0.0.5', 80)).toContain('not a public address');
+    expect(named.checkHost('10.0.0.6', 8080)).toContain('not a public address');
+  });
+
   const shop = 'https://shop.example/{id}';
 
   it.each(['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946', '::ffff:93.184.216.34', '64:ff9b::5db8:d822'])(

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import type { KeyedRow, Row } from '../../../shared/domain/mapping.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import {
   broken,
   crawl,
@@ -16,6 +17,7 @@ import {
   results,
   shell,
   SHOP,
+  type Scene,
   type SceneOptions,
   type Site,
   toElsewhere,
@@ -428,6 +430,58 @@ describe('F30: robots.txt', () => {
       await scene.run(20_000);
       expect(urls(scene)).toEqual(['p1', ...behind]);
       expect(outcomes(w.journal)).toEqual(['p1 stored']);
+    });
+
+    describe('unless it is one of site.follow.hosts', () => {
+      const follow = { hosts: ['http://reviews.shop.example', 'http://other.example:8080'] };
+      const other = 'http://other.example:8080/list/2';
+      const linked: Site = (path) =>
+        path === '/p1' ? fine(path, { t: 'x' }, [reviews, other, 'http://other.example/3']) : fine(path);
+      const further = (...policies: RobotsPolicy[]) => ({
+        robots: robots({ crawlDelayMs: 5_000, further: policies }),
+        sealed: true,
+      });
+      const crawlWith = async (orders: Parameters<Scene['follow']>[0], site = linked, options: SceneOptions = {}) => {
+        const w = await world(2, false);
+        const scene = await createScene(w, site, { robots: 'respect', follow, ...options });
+        await scene.follow(orders);
+        await scene.run(60_000);
+        return { w, scene, requested: urls(scene), ended: outcomes(w.journal) };
+      };
+
+      it('so its pages are requested in the one pace, with the longest Crawl-delay', async () => {
+        const { scene, requested, ended } = await crawlWith(further(robots(), rules('/secret')));
+        expect(requested).toEqual(['p1', reviews, other, 'p2']);
+        expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(5_000);
+        expect(ended).toEqual(['p1 stored', 'p2 stored']);
+      });
+
+      it('each by its own robots.txt', async () => {
+        const { requested, ended } = await crawlWith(further(robots(), rules('/list')));
+        expect(requested).toEqual(['p1', reviews, 'p2']);
+        expect(ended).toEqual(['p1 robots', 'p2 stored']);
+        const unread = await crawlWith(further(robots({ access: 'none' }), robots()));
+        expect(unread.requested).toEqual(['p1', 'p2']);
+        // Of an earlier main server, which has read none.
+        expect((await crawlWith({ robots: robots(), sealed: true })).requested).toEqual(['p1', 'p2']);
+      });
+
+      it('a ban there bans the address', async () => {
+        const site: Site = (path, ...rest) => (path === reviews ? refused(429) : linked(path, ...rest));
+        const { w } = await crawlWith(further(robots(), robots()), site);
+        expect(w.queue.state.incident).not.toBeNull();
+      });
+
+      it('and its pages are under allow and deny, too', async () => {
+        const denied = await crawlWith(further(robots(), robots()), linked, {
+          deny: ['http://other.example:8080/list/'],
+        });
+        expect(denied.requested).toEqual(['p1', reviews, 'p2']);
+        const allowed = await crawlWith(further(robots(), robots()), linked, {
+          follow: { ...follow, allow: ['^/list/'] },
+        });
+        expect(allowed.requested).toEqual(['p1', other, 'p2']);
+      });
     });
 
     it('so a redirect there is not followed', async () => {

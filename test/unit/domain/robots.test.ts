@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type RobotsPolicy, type RobotsRule } from '../../../shared/domain/robots-matcher.ts';
+import { type RobotsPolicy, type RobotsReading, type RobotsRule } from '../../../shared/domain/robots-matcher.ts';
 import {
   MAX_ROBOTS_BYTES,
   isAllowed,
@@ -8,6 +8,8 @@ import {
   policyFrom,
   productToken,
   sitemapsOf,
+  withDelays,
+  withFurther,
 } from '../../../shared/domain/robots.ts';
 import { cpuMs } from '../../support/cpu-ms.ts';
 
@@ -289,5 +291,27 @@ describe('the sitemaps of a robots.txt', () => {
     ['none', 'User-agent: *\nDisallow:', []],
   ])('%s', (_, text, sitemaps) => {
     expect(sitemapsOf(text, 'https://shop.example/robots.txt')).toEqual(sitemaps);
+  });
+});
+
+describe('the policy of a site with further hosts', () => {
+  const reading = (changes: Partial<RobotsReading>): RobotsReading => ({
+    version: 'v1',
+    access: 'all',
+    rules: [],
+    crawlDelayMs: null,
+    source: 'site',
+    ...changes,
+  });
+
+  it('has the longest Crawl-delay, and goes on while one of theirs cannot be read', () => {
+    const slow = reading({ version: 'v2', crawlDelayMs: 9_000, source: 'reviews' });
+    const unread = reading({ version: 'v3', access: 'none', source: 'images', retryAfterMs: 60_000 });
+    const whole = withFurther(reading({ crawlDelayMs: 2_000 }), [slow, unread]);
+    expect(whole).toMatchObject({ version: 'v1 v2 v3', access: 'all', crawlDelayMs: 9_000 });
+    expect(whole.further).toEqual([slow, { ...unread, retryAfterMs: undefined }]);
+    expect(withDelays(whole, [20_000])).toMatchObject({ crawlDelayMs: 20_000, further: whole.further });
+    const site = reading({});
+    expect(withFurther(site, [])).toBe(site);
   });
 });

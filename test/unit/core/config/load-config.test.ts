@@ -321,6 +321,18 @@ database: { url: "postgres://x" }
       withDiscover('seeds: ["https://other.example/"], into: { table: found }'),
     ],
     ['site.follow.deny: must be a file of lines, or a list', withSite('follow: { deny: 7 }')],
+    ['site.follow.hosts.0: must begin with http', withSite('follow: { hosts: [reviews.example] }')],
+    [
+      'site.follow.hosts.1: is the site itself, or named before',
+      withSite('follow: { hosts: ["https://r.example/x", "https://r.example"] }'),
+    ],
+    [
+      'site.follow.hosts.0: goes with one domain in site.product_url',
+      withSite('follow: { hosts: ["https://r.example"] }').replace(
+        '"https://shop.example/item/{id}"',
+        '[{ url: "https://a.example/{id}" }, { url: "https://b.example/{id}" }]',
+      ),
+    ],
     ['site.follow.allow.0: the pattern', withSite('follow: { allow: ["("] }')],
     ['site.follow.depths: unknown key; did you mean depth?', withSite('follow: { depths: 1 }')],
     ['cannot read site.follow.deny, no-such.txt', withSite('follow: { deny: no-such.txt }')],

@@ -22,3 +22,9 @@ it.each([
 ])('a run of %j locks its hosts and its table', (productUrl, names) => {
   expect(lockNamesOf({ productUrl, table: 'Products' })).toEqual(names);
 });
+
+it('a run locks the further hosts that it follows links to', () => {
+  const further = ['https://www.reviews.example', 'http://shop.example:8080'];
+  const names = ['host:shop.example', 'host:reviews.example', 'table:products'];
+  expect(lockNamesOf({ productUrl: 'https://shop.example/{id}', further, table: 'products' })).toEqual(names);
+});

@@ -54,6 +54,16 @@ describe('site.follow', () => {
     expect(rulesOf(read({ follow: '{ deny: [/admin, "/ads?b=2&a=1"] }' })).run.deny).toEqual(deny);
   });
 
+  it('has further hosts for further pages only', () => {
+    const follow = '{ hosts: ["https://reviews.example/"], deny: [/admin, reviews.example] }';
+    const { run, discovery } = rulesOf(read({ follow }));
+    expect(run).toEqual({
+      follow: { hosts: ['https://reviews.example'] },
+      deny: ['/admin', 'https://reviews.example/'],
+    });
+    expect(discovery).toMatchObject({ deny: ['/admin'], follow: undefined });
+  });
+
   it('obeys nofollow on instances, and leaves out links that are marked so', () => {
     const discovery = discoveryConfig(read({ follow: '{ nofollow: obey }' }));
     expect(siteSettingsOf(discovery.values.site).follow).toEqual({ nofollow: 'obey' });
