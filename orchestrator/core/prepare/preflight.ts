@@ -22,6 +22,7 @@ import { readAskedPaces } from './asked-paces.ts';
 import { browserBootOf } from './browser-boot.ts';
 import type { Output } from '../caller.ts';
 import type { Config, Environment } from '../config/load-config.ts';
+import { denyOf } from '../config/follow-section.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
 import { type ProductList, readList } from './products.ts';
 import type { Target } from '../config/target.ts';
@@ -141,7 +142,7 @@ export async function planFor(
     reachesInstances(config, target, given.environment),
   ]);
   const planned = planWhatFits({ ...given, robots, asked, prices, quota, regions, browser, reachesInstances: reaches });
-  packSettingsOf(settingsOf(config, target, planned.plan), planned.products.deny);
+  packSettingsOf(settingsOf(config, target, planned.plan), denyOf(config));
   return planned;
 }
 
