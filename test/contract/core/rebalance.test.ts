@@ -94,7 +94,8 @@ describe('an instance killed in the middle of a transfer', () => {
 describe('an address that is back from its cool-down', () => {
   it('takes over work from the instances that received its share', async () => {
     const site = { ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 12_000 } };
-    whole = await WholeRun.open({ ...FLEET, products: 180, site });
+    // Enough of them that the address helps in spite of its slower beginning after the ban.
+    whole = await WholeRun.open({ ...FLEET, products: 360, site });
     let banned = false;
     whole.mood = ({ slot }) => {
       if (slot !== 2 || banned || whole.elapsedMs() < 8_000) return 'fine';
@@ -109,8 +110,8 @@ describe('an address that is back from its cool-down', () => {
     expectFetchedOnce(whole);
     expect(banned).toBe(true);
     expect(whole.fleet.of(2).fetched).toBeGreaterThan(before + 10);
-    // 60 s at the pace and 12 s of a third of the fleet; without the takeover it would be 90 s.
-    expect(whole.elapsedMs()).toBeLessThan(90_000);
+    // 120 s at the pace, 12 s of a third of the fleet and its slower beginning; without the takeover it would be 180 s.
+    expect(whole.elapsedMs()).toBeLessThan(165_000);
   });
 });
 
