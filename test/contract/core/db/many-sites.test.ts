@@ -34,8 +34,11 @@ onBothEngines('After sixty runs of other sites', (bench) => {
 
   it('the commands still find its runs, and only these', async () => {
     const { runs } = bench().stores;
-    const values = { site: { product_url: 'https://www.a.example/{id}' }, results: { table: 'any' } };
-    const config = { values } as Config;
+    const values = {
+      site: { product_url: 'https://www.a.example/{id}', follow: { hosts: [] } },
+      results: { table: 'any' },
+    };
+    const config = { values } as unknown as Config;
     expect((await runsOfSite(runs, config)).map(({ id }) => id)).toEqual([first.id]);
     const found = await findRun(runs, { runId: undefined, config }, 'unfinished', isUnfinished);
     expect(found.id).toBe(first.id);
