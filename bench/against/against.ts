@@ -78,7 +78,11 @@ export const COMPARISONS: Record<string, Comparison> = {
     needs: [EXTRACT],
     open: (tree) => ({
       async measure() {
-        const { pagesPerCpuSecond } = await measurePages(join(tree, EXTRACT), ['extractor', String(EXTRACT_PAGES)]);
+        const { pagesPerCpuSecond } = await measurePages(join(tree, EXTRACT), [
+          'extractor',
+          String(EXTRACT_PAGES),
+          'shop',
+        ]);
         return { cpuMsPer1000: 1e6 / pagesPerCpuSecond };
       },
     }),
