@@ -78,11 +78,11 @@ export function easedIntervalMs(intervalMs: number, rightPages: number): number 
   return isEased(rightPages) ? intervalMs * (1 + 2 ** -Math.floor(rightPages / HALVED_AFTER)) : intervalMs;
 }
 
-/** True while an address keeps a longer interval, so many right pages after its last ban. */
+/** True while an address keeps a longer interval. @param rightPages since its last ban */
 export const isEased = (rightPages: number): boolean => rightPages < HALVED_AFTER * HALVINGS;
 
 /**
- * By how much that lengthens the crawl of so many pages, in milliseconds.
+ * By how much that lengthens the crawl of this number of pages, in milliseconds.
  *
  * @param rightPages before the first of them
  * @param atLeastMs time that a page takes whatever its interval

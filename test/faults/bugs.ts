@@ -50,7 +50,7 @@ function inStores<K extends keyof RunStores>(
   };
 }
 
-/** What the operator asks for, as the main server reads it, is for so many addresses; null: it asks for nothing. */
+/** The operator's pace, as the main server reads it, has this number of addresses; null: it asks for nothing. */
 const pacedFor = (addresses: number | null): Wrongs =>
   inStores('run', (store) => ({
     get: async () => {

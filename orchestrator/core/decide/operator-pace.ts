@@ -42,8 +42,8 @@ export function operatorPace(
 }
 
 /**
- * Those that send requests or boot: whoever pauses a run that has just begun does not want a smaller fleet for the rest
- * of it. Without any, those of the plan.
+ * The number of addresses that send requests or boot: an operator who pauses a run that has just begun does not want a
+ * smaller fleet for the rest of it. Without any, those of the plan.
  */
 function addressesOf({ plan }: RunRecord, { latest }: FleetSnapshot): number {
   const counts = (record: InstanceRecord): boolean => record.publicKey === null || isAtWork(record);

@@ -32,7 +32,7 @@ export class LiveRun {
   readonly #stores: StoreReaders;
   readonly #clock: Clock;
   readonly #onIdle: () => void;
-  /** Listeners to be told that there is something new, one per page. */
+  /** Listeners, one for each open page: each is called when there is something new. */
   readonly #listeners = new Set<() => void>();
   #run: RunDocument | null = null;
   /** Versions of `#run` that differ in more than their time. */

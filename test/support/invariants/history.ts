@@ -45,7 +45,7 @@ export interface SeenRequest {
   cap: SeenCap | null;
 }
 
-/** So many addresses at this interval: the sum of them all. */
+/** The rate of this number of addresses at this interval, all together. */
 interface SeenCap {
   /** When it was asked for. */
   atMs: number;
