@@ -104,8 +104,19 @@ export function withBrowser(root: string): Plugin {
   };
 }
 
+/**
+ * What many crawls never use, loaded when the first of its exports is read. The list of public suffixes that comes with
+ * cookies and the tables of multi-byte encodings take 17 MB.
+ */
+const ON_FIRST_USE = ['@exodus/bytes/multi-byte.js', 'chardet', 'luxon', 're2js', 'tough-cookie'];
+
 /** Replacement modules for the bundle, by the pattern of the import path. */
 const REPLACED: { filter: RegExp; contents: string }[] = [
+  {
+    // An import of node:http as an ES module reads all its exports, and one of them loads Node's own undici.
+    filter: /^(node:)?http$/,
+    contents: `module.exports = process.getBuiltinModule('node:http');`,
+  },
   {
     // undici without fetch, WebSocket, cache, mocks and proxies: the crawl API uses Agent, requests and the connector.
     filter: /^undici$/,
@@ -144,14 +155,22 @@ function slimDependencies(root: string): Plugin {
   return {
     name: 'slim-dependencies',
     setup(build) {
-      REPLACED.forEach(({ filter, contents }, index) => {
-        build.onResolve({ filter }, () => ({ path: String(index), namespace: 'slim' }));
-        build.onLoad({ filter: new RegExp(`^${index}$`), namespace: 'slim' }, () => ({
-          contents,
-          resolveDir: root,
-          loader: 'js',
-        }));
-      });
+      const require = createRequire(path.join(root, 'package.json'));
+      for (const module of ON_FIRST_USE) {
+        const exports = Object.keys(require(module) as object).filter((name) => /^\w+$/.test(name));
+        const getters = exports.map((name) => `get ${name}() { return require('${module}').${name}; }`);
+        replace(new RegExp(`^${module}$`), `module.exports = { ${getters.join(', ')} };`);
+      }
+      for (const { filter, contents } of REPLACED) replace(filter, contents);
+
+      function replace(filter: RegExp, contents: string): void {
+        const namespace = `slim:${filter}`;
+        build.onResolve({ filter }, ({ path, namespace: importer }) =>
+          // The replacement itself imports what it replaces.
+          importer === namespace ? undefined : { path, namespace },
+        );
+        build.onLoad({ filter: /^/, namespace }, () => ({ contents, resolveDir: root, loader: 'js' }));
+      }
     },
   };
 }

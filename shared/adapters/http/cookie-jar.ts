@@ -34,18 +34,10 @@ export interface ReplyCookies {
 /** What `CookieJar.restore` takes. */
 export type JarContents = readonly Cookie[];
 
-/** The library's jar picks the cookies that match. Its own store splits host names first, and throws for some. */
-class SmallStore extends MemoryCookieStore {
-  override findCookies(_domain: unknown, _path: unknown, ...rest: unknown[]): Promise<Cookie[]> {
-    return this.getAllCookies(rest.at(-1) as never) as unknown as Promise<Cookie[]>;
-  }
-}
-
 export class CookieJar {
   readonly #clock: Pick<Clock, 'now'>;
-  readonly #store = new SmallStore();
-  readonly #jar = new Rfc6265Jar(this.#store, { looseMode: true });
-  #isEmpty = true;
+  /** Null while the jar is empty: the library takes time and memory to load, and many shops set no cookie. */
+  #kept: { store: MemoryCookieStore; jar: Rfc6265Jar } | null = null;
   /** Names for which a page was requested once more. */
   readonly #tried = new Set<string>();
 
@@ -92,14 +84,13 @@ export class CookieJar {
 
   contents(): JarContents {
     let contents: Cookie[] = [];
-    if (!this.#isEmpty) this.#store.getAllCookies((_error, cookies) => (contents = cookies ?? []));
+    this.#kept?.store.getAllCookies((_error, cookies) => (contents = cookies ?? []));
     return contents;
   }
 
   restore(contents: JarContents): void {
-    this.#store.removeAllCookies(() => undefined);
-    for (const cookie of contents) this.#store.putCookie(cookie, () => undefined);
-    this.#isEmpty = contents.length === 0;
+    this.#kept = contents.length === 0 ? null : openStore();
+    for (const cookie of contents) this.#kept?.store.putCookie(cookie, () => undefined);
   }
 
   /** Empties the jar: from now on it is like a new one. */
@@ -116,10 +107,10 @@ export class CookieJar {
   }
 
   #cookiesFor(url: string): Cookie[] {
-    const to = this.#isEmpty ? null : placeOf(url);
-    if (to === null) return [];
+    const to = this.#kept === null ? null : placeOf(url);
+    if (this.#kept === null || to === null) return [];
     const nowMs = this.#clock.now();
-    return this.#jar.getCookiesSync(to, { expire: false, sort: true }).filter((cookie) => !isOver(cookie, nowMs));
+    return this.#kept.jar.getCookiesSync(to, { expire: false, sort: true }).filter((cookie) => !isOver(cookie, nowMs));
   }
 
   #set(cookie: Cookie, from: URL): void {
@@ -132,8 +123,8 @@ export class CookieJar {
     cookie.maxAge = null;
     // A public suffix may name itself only, and so may a host without a dot (RFC 6265, 5.3).
     if (cookie.domain === from.hostname && getPublicSuffix(cookie.domain, SPECIAL) === undefined) cookie.domain = null;
-    this.#jar.setCookieSync(cookie, from, { now: new Date(nowMs), ignoreError: true });
-    this.#isEmpty = false;
+    this.#kept ??= openStore();
+    this.#kept.jar.setCookieSync(cookie, from, { now: new Date(nowMs), ignoreError: true });
   }
 
   /** Drops what is over, and what is beyond the limits. */
@@ -143,10 +134,10 @@ export class CookieJar {
     for (const cookie of this.contents().toReversed()) {
       const fits = count < MAX_COOKIES && bytes + sizeOf(cookie) <= MAX_BYTES;
       if (!fits || isOver(cookie, nowMs))
-        this.#store.removeCookie(cookie.domain!, cookie.path!, cookie.key, () => undefined);
+        this.#kept?.store.removeCookie(cookie.domain!, cookie.path!, cookie.key, () => undefined);
       else [count, bytes] = [count + 1, bytes + sizeOf(cookie)];
     }
-    this.#isEmpty = count === 0;
+    if (count === 0) this.#kept = null;
   }
 }
 
@@ -177,6 +168,14 @@ export function cookiesInBrowser(
   const changed = own.filter((cookie) => !before.some((other) => isSame(cookie, other)));
   if (changed.length === 0 && own.length === before.length) return undefined;
   return { names: () => changed.map(({ name }) => name), keep: () => jar?.replace(own) };
+}
+
+/** The library's jar picks the cookies that match. Its own store splits host names first, and throws for some. */
+function openStore(): { store: MemoryCookieStore; jar: Rfc6265Jar } {
+  const store = new MemoryCookieStore();
+  store.findCookies = (_domain: unknown, _path: unknown, ...rest: unknown[]) =>
+    store.getAllCookies(rest.at(-1) as never) as unknown as Promise<Cookie[]>;
+  return { store, jar: new Rfc6265Jar(store, { looseMode: true }) };
 }
 
 const isSame = (a: BrowserCookie, b: BrowserCookie): boolean =>

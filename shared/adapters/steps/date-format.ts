@@ -98,7 +98,7 @@ function plain(text: string): string {
 }
 
 /** Differs from the current year, which Luxon fills in for a format without a year. */
-const SAMPLE = DateTime.fromObject({ year: 2019, month: 12, day: 25, hour: 21, minute: 43 }, { zone: 'utc' });
+const SAMPLE = { year: 2019, month: 12, day: 25, hour: 21, minute: 43 };
 
 /** The fault of a format or locale, on one line; null when both are usable. */
 export function findDateFault({ format, locale }: DateReading): string | null {
@@ -113,7 +113,7 @@ export function findDateFault({ format, locale }: DateReading): string | null {
   const twice = repeatedToken(format);
   if (twice !== null) return `${named} names the same part of the date twice (${twice})`;
   try {
-    const written = SAMPLE.setLocale(locale ?? 'en-US').toFormat(format);
+    const written = DateTime.fromObject(SAMPLE, { zone: 'utc', locale: locale ?? 'en-US' }).toFormat(format);
     const read = parse(plain(written), { format, locale });
     if (!read.isValid)
       return `${named} cannot be read back: ${read.invalidExplanation ?? 'it has no token such as yyyy'}`;
