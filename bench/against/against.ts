@@ -41,7 +41,7 @@ const [LOADING_PLACE, LOADING_RUN] = ['bench/loading/loading-place.ts', 'bench/l
 const EXTRACT_PAGES = 20_000;
 const FETCH_PAGES = 6_000;
 const FETCH_DIFFERENT = 100;
-const LOADED_PRODUCTS = 30_000;
+const LOADED_PRODUCTS = [20_000, 120_000] as const;
 
 export const COMPARISONS: Record<string, Comparison> = {
   simulation: {
@@ -96,19 +96,29 @@ async function openLoading(tree: string): Promise<Side> {
   const { benchRun } = await importFrom<typeof loadingRun>(tree, LOADING_RUN);
   const place = await openLoadingPlace();
   let runs = 0;
+  const loadRun = async (products: number): Promise<{ cpuMs: number; totalMs: number }> => {
+    const name = String(runs++);
+    const database = await place.openDatabase(`against_${name}`);
+    try {
+      const run = benchRun(products, 22, name);
+      await database.crawl(run, {});
+      const before = childrenCpuMs();
+      const { totalMs } = await database.load(run);
+      return { cpuMs: childrenCpuMs() - before, totalMs: totalMs! };
+    } finally {
+      await database.db.close();
+    }
+  };
   return {
     async measure() {
-      const name = String(runs++);
-      const database = await place.openDatabase(`against_${name}`);
-      try {
-        const run = benchRun(LOADED_PRODUCTS, 22, name);
-        await database.crawl(run, {});
-        const before = childrenCpuMs();
-        const { totalMs } = await database.load(run);
-        return { cpuMs: childrenCpuMs() - before, totalMs: totalMs! };
-      } finally {
-        await database.db.close();
-      }
+      // The difference of two sizes leaves out what a tree's case program takes to start: its imports, compiled anew.
+      const few = await loadRun(LOADED_PRODUCTS[0]);
+      const many = await loadRun(LOADED_PRODUCTS[1]);
+      const thousands = (LOADED_PRODUCTS[1] - LOADED_PRODUCTS[0]) / 1_000;
+      return {
+        cpuMsPer1000: (many.cpuMs - few.cpuMs) / thousands,
+        msPer1000: (many.totalMs - few.totalMs) / thousands,
+      };
     },
     close: () => place.close(),
   };
