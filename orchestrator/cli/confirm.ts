@@ -26,7 +26,7 @@ export async function confirmRun(options: Asking & { dryRun: boolean }): Promise
   throw new AppError('usage', 'no terminal to confirm the plan', { hint: 'Add --yes to launch without asking.' });
 }
 
-/** True to discard data. Only `y` or `yes` confirms; without a terminal it needs --yes. */
+/** True to discard or change data. Only `y` or `yes` confirms; without a terminal it needs --yes. */
 export async function confirmLoss(options: Asking & { question: string }): Promise<boolean> {
   if (options.yes) return true;
   if (isInteractive(options)) return /^(y|yes)$/i.test(await ask(`${options.question} [y/N] `, options.signal));

@@ -80,6 +80,22 @@ describe('results', () => {
     expect(again).toMatchObject({ exitCode: 2, document: { error: { code: 'run-not-held' } } });
   });
 
+  it('get the column of a new field with --add-columns, and otherwise the run is refused', async () => {
+    expect((await fleet.dryRun()).exitCode).toBe(0);
+    changeFields({ heading: 'h1' });
+    const refused = await json('run', '--dry-run');
+    expect(refused).toMatchObject({ exitCode: 4, document: { error: { code: 'results-schema' } } });
+    expect((refused.document.error as { hint: string }).hint).toContain('--add-columns');
+    // Without a terminal there is nothing to ask on.
+    expect(await json('run', '--dry-run', '--add-columns')).toMatchObject({ exitCode: 2 });
+    const { exitCode, report } = await fleet.dryRun('--add-columns', '--yes');
+    expect(exitCode).toBe(0);
+    const rows = await fleet.query('select heading, run_id from product_snapshots');
+    expect(rows).toHaveLength(PRODUCTS);
+    for (const row of rows) expect(row).toEqual({ heading: expect.stringMatching(/\S/) as string, run_id: report.run });
+    expect((await json('verify', report.run)).exitCode).toBe(0);
+  });
+
   it('name the products that failed, and a child run retries those', async () => {
     const { report } = await fleet.dryRun();
     expect(report).toMatchObject({ parent: null, products: { planned: PRODUCTS + 2, failed: 2 } });

@@ -24,15 +24,17 @@ import { kindOf, type StartOptions, startRun } from '../../core/run/start-run.ts
 import { type RunSource, wholeQuery } from '../../core/prepare/run-source.ts';
 import { openWaiting } from '../../core/lookup/find-run.ts';
 import { onLostOutput } from '../closed-output.ts';
-import { confirmRun } from '../confirm.ts';
+import { confirmLoss, confirmRun } from '../confirm.ts';
 import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
 import { parseLogLine, renderEntry } from '../log-lines.ts';
 import type { Output } from '../output.ts';
 import { type ProgressPrinter, createProgressPrinter } from '../progress.ts';
 import { writeText } from '../terminal.ts';
 
-export interface RunOptions extends Omit<StartOptions, 'confirm'> {
+export interface RunOptions extends Omit<StartOptions, 'confirm' | 'confirmColumns'> {
   yes: boolean;
+  /** Columns that new fields need may be added to a result table of ours. */
+  addColumns?: boolean;
   /** The user confirms that a shorter product list is right: it becomes the new baseline. */
   acceptDrop?: boolean;
   /** A file of product IDs, `-` for stdin; instead of products.query. */
@@ -136,6 +138,9 @@ const confirmed = <T extends RunOptions>(options: T, { json }: Output, { interru
   ...options,
   unattended: !process.stdin.isTTY && (options.due ?? null) === null,
   confirm: (dryRun: boolean) => confirmRun({ ...options, dryRun, json, signal: interrupts.leave }),
+  confirmColumns: options.addColumns
+    ? (question: string) => confirmLoss({ ...options, question, json, signal: interrupts.leave })
+    : undefined,
 });
 
 /** Runs `work` with signals, progress and output of this process; for `leaveWithinMs` see watchInterrupts. */

@@ -40,6 +40,11 @@ const verboseFlag = flag('-v, --verbose', 'print the log of the run as well');
 /** The flags of a command that works on a run. */
 export const detailFlags = [quietFlag, verboseFlag];
 
+export const addColumnsFlag = flag(
+  '--add-columns',
+  'add the columns of new fields to a result table that crawlfleet has made',
+);
+
 /** The flags of a command that launches a run. */
 export const launchFlags = [yesFlag('before launching'), ...detailFlags];
 

@@ -4,6 +4,7 @@ import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './feature.ts';
 import {
   acceptDropFlag,
+  addColumnsFlag,
   configFlag,
   detailFlags,
   dryRunFlag,
@@ -52,6 +53,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
         'ids',
       ),
       metricsFlag,
+      addColumnsFlag,
       ...launchFlags,
       flag('--due <start>', 'the due time of a schedule that it is started for', readDueStart).hideHelp(),
     ],
@@ -78,6 +80,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
         `only products that failed for one of these, separated by commas: ${FAILURE_REASONS.join(', ')}`,
         readReasons,
       ),
+      addColumnsFlag,
       ...launchFlags,
     ],
     async load() {

@@ -37,7 +37,7 @@ export async function checkResultTable(
   if (!info) return { exists: false };
   if (!hasRows(mapping) && isKeyedByRow(info)) {
     const what = 'its rows are identified by product_id and row_key, but this mapping has no `rows`';
-    throw mismatch(table, [{ what, mend: null }]);
+    throw mismatch(table, [{ what, mend: null }], false);
   }
   if (['product_id', 'run_id', 'url', 'crawled_at'].every((name) => findColumn(info, name) === undefined))
     throw new AppError(
@@ -58,8 +58,30 @@ export async function checkResultTable(
     if (clash)
       faults.push({ what: clash, mend: modify(db, table, 'product_id', `${productIdType(db, mapping)} not null`) });
   }
-  if (faults.length > 0) throw mismatch(table, faults);
+  if (faults.length > 0) throw mismatch(table, faults, info.isOurs && missingColumns(db, info, mapping).length > 0);
   return { exists: true };
+}
+
+/**
+ * The columns that the mapping needs and the table lacks, each as an ALTER TABLE names it. Empty for a table that
+ * does not exist or that we have not made: only the user alters the user's own table.
+ */
+export async function columnsToAdd(db: Database, table: string, mapping: Mapping): Promise<string[]> {
+  checkName(db, table);
+  const info = await inQuery(db, (knex) => readTable(knex, db, table));
+  return info?.isOurs === true ? missingColumns(db, info, mapping) : [];
+}
+
+/** Adds them: all or none. */
+export async function addColumns(db: Database, table: string, columns: readonly string[]): Promise<void> {
+  const clauses = columns.map((column) => `add column ${column}`);
+  // MySQL takes all of them in one statement and commits after each; SQLite takes one at a time.
+  const statements = db.engine === 'mysql' ? [clauses.join(', ')] : clauses;
+  await inQuery(db, (knex) =>
+    knex.transaction(async (trx) => {
+      for (const statement of statements) await trx.raw(`alter table ?? ${statement}`, [table]);
+    }),
+  );
 }
 
 /**
@@ -121,12 +143,20 @@ function tableFaults(info: TableInfo, table: string): Fault[] {
   return [];
 }
 
+const missingColumns = (db: Database, info: TableInfo, mapping: Mapping): string[] =>
+  neededColumns(db, mapping)
+    .filter(({ name }) => findColumn(info, name) === undefined)
+    .map(({ name, declared }) => `${name} ${nullable(declared)}`);
+
+/** In a table with rows a new column has no value. */
+const nullable = (declared: string): string => declared.replace(' not null', '');
+
 function columnFaults(db: Database, info: TableInfo, table: string, mapping: Mapping): Fault[] {
   const faults: Fault[] = [];
   const needed = neededColumns(db, mapping);
   for (const { name, declared, accepts } of needed) {
     const column = findColumn(info, name);
-    const plain = declared.replace(' not null', '');
+    const plain = nullable(declared);
     if (!column)
       faults.push({ what: `column ${name} is missing`, mend: `ALTER TABLE ${table} ADD COLUMN ${name} ${plain}` });
     else if (column.generated) faults.push({ what: `column ${name} is generated`, mend: null });
@@ -146,13 +176,16 @@ function columnFaults(db: Database, info: TableInfo, table: string, mapping: Map
   return faults;
 }
 
-function mismatch(table: string, faults: readonly Fault[]): AppError {
+function mismatch(table: string, faults: readonly Fault[], canAdd: boolean): AppError {
   const mends = faults.flatMap((f) => (f.mend === null ? [] : [f.mend]));
   return new AppError(
     'results-schema',
     `results.table ${table} does not fit: ${faults.map((f) => f.what).join('; ')}`,
     {
       hint: [
+        ...(canAdd
+          ? ['crawlfleet has made this table: with --add-columns the run adds the missing columns. Or by hand:']
+          : []),
         ...mends.map((m) => (m.startsWith('make') ? m : `${m};`)),
         'or name a table that does not exist yet: it will be made.',
       ].join('\n'),

@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Database } from './connect.ts';
 import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { MADE_BY } from './table-statements.ts';
 
 export interface ColumnInfo {
   name: string;
@@ -21,6 +22,8 @@ export interface ColumnInfo {
 
 export interface TableInfo {
   kind: 'table' | 'view';
+  /** True for a table that createTable has made. */
+  isOurs: boolean;
   /** `InnoDB`; null on SQLite. */
   engine: string | null;
   columns: ColumnInfo[];
@@ -74,8 +77,10 @@ export async function readStandingTable(knex: Knex, db: Database, table: string)
 async function readMysqlTable(knex: Knex, db: Database, table: string): Promise<TableInfo | null> {
   const { schema, name } = splitTableName(db, table);
   const where = { table_schema: schema, table_name: name };
-  const [found] = await rowsOf<{ kind: string; engine: string | null }>(
-    knex('information_schema.tables').where(where).select({ kind: 'table_type', engine: 'engine' }),
+  const [found] = await rowsOf<{ kind: string; engine: string | null; comment: string | null }>(
+    knex('information_schema.tables')
+      .where(where)
+      .select({ kind: 'table_type', engine: 'engine', comment: 'table_comment' }),
   );
   if (!found) return null;
   const columns = await rowsOf<MysqlColumn>(
@@ -100,6 +105,7 @@ async function readMysqlTable(knex: Knex, db: Database, table: string): Promise<
   );
   return {
     kind: /view/i.test(found.kind) ? 'view' : 'table',
+    isOurs: found.comment === MADE_BY,
     engine: found.engine,
     columns: columns.map(fromMysql),
     uniqueKeys: groupKeys(keys.map((k) => ({ ...k, whole: k.part === null && k.column !== null }))),
@@ -126,8 +132,8 @@ function fromMysql({ fallback, extra, ...column }: MysqlColumn): ColumnInfo {
 }
 
 async function readSqliteTable(knex: Knex, table: string): Promise<TableInfo | null> {
-  const [found] = await rowsOf<{ name: string; type: 'table' | 'view' }>(
-    knex.raw(`select name, type from sqlite_master where type in ('table', 'view') and lower(name) = lower(?)`, [
+  const [found] = await rowsOf<{ name: string; type: 'table' | 'view'; sql: string }>(
+    knex.raw(`select name, type, sql from sqlite_master where type in ('table', 'view') and lower(name) = lower(?)`, [
       table,
     ]),
   );
@@ -148,6 +154,7 @@ async function readSqliteTable(knex: Knex, table: string): Promise<TableInfo | n
   if (one && more.length === 0) keys.push({ name: 'primary key', column: one.name, whole: true });
   return {
     kind: found.type,
+    isOurs: found.sql.includes(`/* ${MADE_BY} */`),
     engine: null,
     columns: rows.map((row) => fromSqlite(row, indexes.find((i) => i.col === row.name)?.collation ?? 'BINARY')),
     uniqueKeys: groupKeys(keys),

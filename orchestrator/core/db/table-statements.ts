@@ -21,11 +21,16 @@ export interface NewTable {
  */
 const optionsOf = (db: Engine): string => (db.engine === 'mysql' ? ' engine=InnoDB default character set utf8mb4' : '');
 
-/** Creates the table unless it exists. */
+/** Stands in the tables that createTable has made: as their comment, and on SQLite in the statement that it keeps. */
+export const MADE_BY = 'made by crawlfleet';
+
+/** Creates the table unless it exists, and marks it as ours. */
 export async function createTable(knex: Knex, db: Engine, { table, lines, names = [], indexes = {} }: NewTable) {
   const mysql = db.engine === 'mysql';
   const all = mysql ? [...lines, ...Object.values(indexes).map((columns) => `key (${columns})`)] : lines;
-  await knex.raw(`create table if not exists ?? (${all.join(', ')})${optionsOf(db)}`, [table, ...names]);
+  const mark = mysql ? ` comment='${MADE_BY}'` : '';
+  const columns = `${mysql ? '' : `/* ${MADE_BY} */ `}${all.join(', ')}`;
+  await knex.raw(`create table if not exists ?? (${columns})${optionsOf(db)}${mark}`, [table, ...names]);
   if (mysql) return;
   for (const [name, columns] of Object.entries(indexes))
     await knex.raw(`create index if not exists ?? on ?? (${columns})`, [`${table}_${name}`, table]);

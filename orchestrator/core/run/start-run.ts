@@ -4,6 +4,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { prepareNextNight } from './next-night.ts';
 import { type Config, type FlagValue, loadConfig } from '../config/load-config.ts';
+import { addColumns, columnsToAdd } from '../db/result-table.ts';
 import type { ConfigSource } from '../feature.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { newRunId } from '../new-run.ts';
@@ -15,13 +16,15 @@ import { launchRun } from './launch-run.ts';
 import { planStart } from './plan-start.ts';
 import { type DueTimeOfRun, emit } from '../run-events.ts';
 import type { Caller } from '../caller.ts';
-import { openStart } from './start-context.ts';
+import { openStart, type StartContext } from './start-context.ts';
 
 export interface StartOptions extends ConfigSource {
   flags: FlagValue[];
   dryRun: boolean;
   /** Asked once the plan is shown; false launches nothing. */
   confirm: (dryRun: boolean) => Promise<boolean>;
+  /** Asked before the columns that a new field needs are added to a table of ours; omitted: none are added. */
+  confirmColumns?: ((question: string) => Promise<boolean>) | undefined;
   /** The due time that the run is started for; null by hand. */
   due?: DueTimeOfRun | null;
   /** No person sees what it says, and no daemon answers for it: an error before there is a run is announced. */
@@ -42,6 +45,7 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
     const isQuery = source.isQuery === true;
     await using context = await openStart({ config, environment, features, dryRun, isQuery }, caller);
     const { database } = context;
+    if (options.confirmColumns) await addNewColumns(context, options.confirmColumns);
     const planned = await planStart(context, source, parent);
     if (planned === null) return EXIT.complete;
     const { plan, products } = planned;
@@ -67,6 +71,18 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
         output.line(`! ${fault}`);
     throw error;
   }
+}
+
+/** Brings a table of ours up to the mapping; the checks that follow refuse what is still missing. */
+async function addNewColumns(
+  { config, database, output }: StartContext,
+  confirm: (question: string) => Promise<boolean>,
+): Promise<void> {
+  const { table } = config.values.results;
+  const columns = await columnsToAdd(database, table, config.mapping);
+  if (columns.length === 0 || !(await confirm(`Add to ${table}: ${columns.join(', ')}?`))) return;
+  await addColumns(database, table, columns);
+  output.line(`Added to ${table}: ${columns.join(', ')}`);
 }
 
 /** The run that a source tries again, and whether it is done as a dry run: `--dry-run` makes a dry run of any. */

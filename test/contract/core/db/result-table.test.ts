@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Mapping } from '../../../../shared/domain/mapping.ts';
-import { checkResultTable, createResultTable } from '../../../../orchestrator/core/db/result-table.ts';
+import {
+  addColumns,
+  checkResultTable,
+  columnsToAdd,
+  createResultTable,
+} from '../../../../orchestrator/core/db/result-table.ts';
 import { readStandingTable, readTable, standingColumn } from '../../../../orchestrator/core/db/table-info.ts';
 import { FIELDS, MAPPING, ROWS_MAPPING, field, mappingOf, onBothEngines } from './harness.ts';
 import { expectFault } from '../../../support/expect-fault.ts';
@@ -33,6 +38,37 @@ onBothEngines('The result table', (bench, engine) => {
       'crawled_at',
     ]);
     expect(await check('made', ['a', 'A', 'a '])).toEqual({ exists: true });
+  });
+
+  it('gets the columns of new fields when it is ours, and keeps its rows', async () => {
+    const { db } = bench();
+    await createResultTable(db, { table: 'grown' }, MAPPING, features);
+    await db.knex('grown').insert({ product_id: 'p1', title: 'Cup', run_id: 'r', url: 'u', crawled_at: '2026-01-01' });
+    const mapping = mappingOf([...FIELDS, field('brand'), field('rating', { type: 'number' })]);
+    const error = await check('grown', ['p1'], mapping).catch((e: unknown) => e as Error & { hint: string });
+    expect((error as { hint: string }).hint).toMatch(/^crawlfleet has made this table: with --add-columns .*\nALTER/);
+    const columns = await columnsToAdd(db, 'grown', mapping);
+    expect(columns).toEqual(engine === 'mysql' ? ['brand text', 'rating double'] : ['brand TEXT', 'rating REAL']);
+    await addColumns(db, 'grown', columns);
+    expect(await check('grown', ['p1'], mapping)).toEqual({ exists: true });
+    expect(await columnsToAdd(db, 'grown', mapping)).toEqual([]);
+    expect(await db.knex('grown').select('product_id', 'title', 'brand')).toEqual([
+      { product_id: 'p1', title: 'Cup', brand: null },
+    ]);
+    // All or none: the second one is there.
+    await expect(addColumns(db, 'grown', ['more int', 'brand int'])).rejects.toThrow(/brand/i);
+    expect((await readTable(db.knex, db, 'grown'))?.columns.map(({ name }) => name)).not.toContain('more');
+  });
+
+  it('of a user gets no column, only the statements', async () => {
+    const { db } = bench();
+    const key = engine === 'mysql' ? 'product_id varchar(100) primary key' : 'product_id text primary key';
+    await make('theirs', `${key}, title text, ${others}`);
+    const mapping = mappingOf([...FIELDS, field('brand')]);
+    expect(await columnsToAdd(db, 'theirs', mapping)).toEqual([]);
+    const error = await check('theirs', ['p1'], mapping).catch((e: unknown) => e as Error & { hint: string });
+    expect((error as { hint: string }).hint).toMatch(/^ALTER TABLE theirs ADD COLUMN brand/);
+    expect(await columnsToAdd(db, 'missing', mapping)).toEqual([]);
   });
 
   it('is named when it, or a column, is gone since the run began', async () => {
