@@ -21,6 +21,7 @@ import type { InstanceMetadata } from './callbacks/metadata.ts';
 import type { StateFolder } from './process/state-folder.ts';
 import { localAddressOf, openSources, provesPages } from './open-sources.ts';
 import { compileFollowRules } from './politeness/follow-rules.ts';
+import { compileRequests } from './fetch/compile-requests.ts';
 import { compileSiteRules } from './politeness/site-rules.ts';
 import { JournalFile } from './queue/journal-file.ts';
 import { openQueue } from './queue/open-queue.ts';
@@ -58,6 +59,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const runPublicKey = importPublicKey(settings.runPublicKey);
   const { site } = settings;
   const follow = await compileFollowRules(settings);
+  const requests = await compileRequests(settings);
   const rules = await compileSiteRules(site.ban, provesPages(settings.mapping));
   const sources = await openSources({ ...parts, address, scratchDirectory: folder.scratchPath });
   const { queue, journal } = openQueue(parts, (apply) => {
@@ -101,6 +103,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     sources,
     rules,
     follow,
+    requests,
     onFenced: () => endNow('fenced'),
     clock,
     random,

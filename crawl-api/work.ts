@@ -4,6 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import type { FollowRules } from '../shared/domain/follow-rules.ts';
+import type { PageRequests } from '../shared/domain/page-requests.ts';
 import type { Offer } from '../shared/wire/instance-api.ts';
 import type { Heartbeat, Orders } from '../shared/wire/callbacks.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
@@ -30,6 +31,7 @@ export interface WorkParts extends Retry, Pick<UploaderParts, 'session' | 'openS
   sources: Pick<Sources, 'http' | 'browser'>;
   rules: SiteRules;
   follow: FollowRules;
+  requests: PageRequests;
   /** Another instance has the slot: nothing more may be written. */
   onFenced: () => void;
 }
@@ -45,7 +47,7 @@ export interface Work {
   run: (stop: AbortSignal) => Promise<void>;
 }
 
-export function createWork({ sources, rules, follow: followRules, onFenced, ...parts }: WorkParts): Work {
+export function createWork({ sources, rules, follow: followRules, requests, onFenced, ...parts }: WorkParts): Work {
   const { settings, instanceId, queue, session, client, clock, random, log } = parts;
   const { site } = settings;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
@@ -104,6 +106,7 @@ export function createWork({ sources, rules, follow: followRules, onFenced, ...p
     ...sources,
     site,
     follow: followRules,
+    requests,
     reportsLinks: settings.links === 'report',
     rules,
     render: new RenderChoice(site.render),

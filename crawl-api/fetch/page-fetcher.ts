@@ -15,6 +15,10 @@ import { conditionsOf } from './validators.ts';
 /** A new extractor for one page of this kind and address. */
 export type OpenExtractor = (kind: PageKind, url: string) => PageExtractor;
 
+const ACCEPT_PAGE = 'text/html,application/xhtml+xml,application/xml;q=0.9,application/json;q=0.8,*/*;q=0.1';
+/** GraphQL servers answer a request that prefers HTML with a page for developers. */
+const ACCEPT_DATA = 'application/json,application/graphql-response+json;q=0.9,text/html;q=0.5,*/*;q=0.1';
+
 /** A constant abort reason, which saves creating an error for each page. */
 const PAGE_IS_DONE = 'the page is done';
 
@@ -36,7 +40,7 @@ export class PageFetcher implements PageSource {
     url: string,
     hooks: FetchHooks,
     signal: AbortSignal,
-    { validators, cookies = null }: RequestParts = {},
+    { validators, cookies = null, post }: RequestParts = {},
   ): Promise<PageAnswer> {
     const parts = splitUrl(url);
     if (!parts) {
@@ -64,10 +68,12 @@ export class PageFetcher implements PageSource {
         {
           origin: parts.origin,
           path: parts.path,
-          method: 'GET',
+          method: post === undefined ? 'GET' : 'POST',
+          ...(post && { body: post.body }),
           headers: {
             'user-agent': userAgent,
-            accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,application/json;q=0.8,*/*;q=0.1',
+            accept: post === undefined ? ACCEPT_PAGE : ACCEPT_DATA,
+            ...(post?.contentType !== undefined && { 'content-type': post.contentType }),
             'accept-encoding': ACCEPT_ENCODING,
             ...(cookie !== '' && { cookie }),
             ...(validators && conditionsOf(validators)),

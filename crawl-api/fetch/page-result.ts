@@ -1,6 +1,7 @@
 /** The result of one page request, and the interface of the fetchers (HTTP and browser). */
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
+import type { PostBody } from '../../shared/domain/page-requests.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { SeenReply } from '../politeness/judgement.ts';
 import type { CookieJar, ReplyCookies } from '../../shared/adapters/http/cookie-jar.ts';
@@ -68,6 +69,8 @@ export interface FetchHooks {
 
 /** What a request sends beside its URL. */
 export interface RequestParts {
+  /** The request is a POST with this body. Only plain HTTP sends one; omitted: a GET. */
+  post?: PostBody | undefined;
   /** Makes the request conditional; a browser ignores them. */
   validators?: Validators | undefined;
   /** Its cookies are sent; those of the reply are not kept yet. Null or omitted: none are sent. */

@@ -1,4 +1,5 @@
 /** Input and output of the ban rules. */
+import { identityOf, type PageRequest } from '../../shared/domain/page-requests.ts';
 import { type Evidence, EVIDENCE_BODY_BYTES, type Verdict } from '../../shared/domain/verdict.ts';
 
 /** The features of a page that tell a ban page from a real one. */
@@ -105,6 +106,13 @@ export function createEvidence(rule: string, url: string, reply: SeenReply | nul
     headers: Object.fromEntries(headers),
     body: cutToBytes(reply?.body ?? '', EVIDENCE_BODY_BYTES),
   };
+}
+
+/** The evidence with its request, which a URL alone does not name where it is a POST. */
+export function withRequest(evidence: Evidence, request: PageRequest): Evidence {
+  if (request.post === undefined || evidence.request !== undefined) return evidence;
+  const body = cutToBytes(request.post.body, EVIDENCE_BODY_BYTES);
+  return { ...evidence, request: { identity: identityOf(request), body } };
 }
 
 /** The text cut to at most this many bytes, without cutting a character in two. */

@@ -8,7 +8,7 @@ import { productUrl } from '../../shared/domain/product.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isAmbiguous, readingsOf } from '../../shared/domain/ambiguous-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
-import { accused, type Judgement, unremarkable } from '../politeness/judgement.ts';
+import { accused, type Judgement, unremarkable, withRequest } from '../politeness/judgement.ts';
 import type { JudgedFetch } from './pages.ts';
 import { fetchProduct, type ProductParts } from './product.ts';
 import type { QueueState } from './queue-state.ts';
@@ -74,7 +74,9 @@ export class CanaryPages {
       if (canary === null) this.#settleDoubt(unremarkable('failed'));
       return this.ask(parts, work);
     }
-    const judgement = compare(fetched, canary);
+    const compared = compare(fetched, canary);
+    const evidence = compared.evidence && withRequest(compared.evidence, parts.requests.ofProduct(url, id));
+    const judgement = { ...compared, evidence };
     if (canary === null) this.#settleDoubt(judgement);
     else if (judgement.rule === DIFFERS && this.#lastStored() !== null) {
       this.#inDoubt = canary.id;

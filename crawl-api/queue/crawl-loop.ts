@@ -5,10 +5,11 @@
  * Signals: `wait` ends waiting (order to drain, deadline, power off) but lets a request in flight finish;
  * `work` also aborts that request (deadline, power off).
  */
+import type { PageRequests } from '../../shared/domain/page-requests.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
-import { createEvidence, type Judgement, type JudgementKind } from '../politeness/judgement.ts';
+import { createEvidence, type Judgement, type JudgementKind, withRequest } from '../politeness/judgement.ts';
 import { median } from '../politeness/pacer.ts';
 import { PageBaseline } from '../politeness/page-baseline.ts';
 import { findBarrier, Pages, type PagesParts } from './pages.ts';
@@ -22,6 +23,8 @@ import { RecordTooLargeError } from './journal-file.ts';
 import { untilWritten } from './journal-writer.ts';
 
 export interface CrawlLoopParts extends PagesParts {
+  /** How each page is requested. */
+  requests: PageRequests;
   reportsLinks: boolean;
   watch: AddressWatch;
   canaryPages: CanaryPages;
@@ -54,10 +57,10 @@ export class CrawlLoop {
   #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
-    const { clock, site, reportsLinks } = parts;
+    const { clock, site, requests, reportsLinks } = parts;
     this.#parts = parts;
     const pages = new Pages(parts);
-    this.#product = { pages, clock, site, reportsLinks, baseline: this.#baseline };
+    this.#product = { pages, requests, clock, site, reportsLinks, baseline: this.#baseline };
   }
 
   /** Resolves when no further request will be sent; `stop` ends it immediately. */
@@ -135,7 +138,7 @@ export class CrawlLoop {
   }
 
   async #crawl(item: Item, work: AbortSignal): Promise<void> {
-    const { queue, clock, watch, canaryPages } = this.#parts;
+    const { queue, clock, watch, canaryPages, requests } = this.#parts;
     const requestsBefore = queue.state.requests;
     const end = await visitProduct(this.#product, item, work);
     if (end.kind === 'not-now') return this.#breakOff();
@@ -147,7 +150,10 @@ export class CrawlLoop {
     const { canAsk } = canaryPages;
     const watched = watch.seen(judgement, { canAsk, held: this.#held }, isSlow);
     const advice = canAsk && isLessStored(judgement, result) ? 'ask' : watched;
-    const evidence = judgement.evidence ?? createEvidence(UNPROVED[judgement.kind] ?? 'slow', result.url, null);
+    const evidence = withRequest(
+      judgement.evidence ?? createEvidence(UNPROVED[judgement.kind] ?? 'slow', result.url, null),
+      requests.ofProduct(result.url, item.id),
+    );
     // The result of a right page stands, whatever happens to the address.
     if (judgement.kind === 'right') await this.#accept(item, result, { proves: true }, work);
     if (advice === 'hold') await this.#hold(item, end, work);
@@ -226,7 +232,7 @@ export class CrawlLoop {
 
   /** No page is available that could prove the held results. */
   async #endUnproven(work: AbortSignal): Promise<void> {
-    const { queue, domain, canaryPages, clock } = this.#parts;
+    const { queue, domain, canaryPages, clock, requests } = this.#parts;
     if (canaryPages.isLastForbidden) {
       // Other pages were right, so this is no sign of a ban. But `gone` is not credible from an unchecked address.
       const giveUp = (item: Item, { url, outcome }: ItemResult): ItemResult => {
@@ -238,7 +244,7 @@ export class CrawlLoop {
     const gone = queue.state.items.size > MAX_BELIEVED ? queue.state.firstHeldGone(domain) : null;
     if (gone === null) return this.#write(() => queue.note({ t: 'accepted', ...atDomain(domain) }), work);
     const evidence = { ...createEvidence('all-gone', gone.url, null), status: gone.status };
-    return this.#beginIncident('suspect', evidence, work);
+    return this.#beginIncident('suspect', withRequest(evidence, requests.ofProduct(gone.url, gone.id)), work);
   }
 
   #beginIncident(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal, minMs = 0): Promise<void> {

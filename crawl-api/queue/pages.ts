@@ -5,6 +5,7 @@
  */
 import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { FollowRules } from '../../shared/domain/follow-rules.ts';
+import type { PageRequest, PostBody } from '../../shared/domain/page-requests.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import { headerForbids } from '../../shared/domain/nofollow.ts';
 import { isAllowed, productToken } from '../../shared/domain/robots.ts';
@@ -19,7 +20,7 @@ import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { RedirectTrail } from '../fetch/redirect-trail.ts';
 import { judge } from '../politeness/ban-rules.ts';
-import { accused, type Judgement, type SeenPage } from '../politeness/judgement.ts';
+import { accused, type Judgement, type SeenPage, withRequest } from '../politeness/judgement.ts';
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
@@ -59,11 +60,13 @@ export interface PageTarget {
   /** The product's number, or CANARY_PAGE. */
   n: number;
   url: string;
+  /** The page is requested by POST. */
+  post?: PostBody | undefined;
   /** Its own URL decides whether a redirect may be followed. */
   product: Requested;
   /** The first request gives up its turn when something changes during the wait: the caller then chooses again. */
   interruptible: boolean;
-  /** Makes the first request conditional, unless a browser sends it. */
+  /** Makes the first request conditional, unless it is a POST or a browser sends it. */
   validators?: Validators | undefined;
 }
 
@@ -93,6 +96,11 @@ export class Pages {
 
   /** Fetches and judges one page. `work` aborts a request in flight. */
   async fetch(target: PageTarget, work: AbortSignal): Promise<JudgedFetch> {
+    const fetched = await this.#fetchAsked(target, work);
+    return target.post === undefined ? fetched : withRequestOf(fetched, { url: target.url, post: target.post });
+  }
+
+  async #fetchAsked(target: PageTarget, work: AbortSignal): Promise<JudgedFetch> {
     const trail = new RedirectTrail(target.url, this.#parts.cookies);
     let fetched = await this.#follow(target, trail, work);
     while (endedElsewhere(fetched, target.url) && trail.beginsAgain())
@@ -112,13 +120,18 @@ export class Pages {
 
   async #follow(target: PageTarget, trail: RedirectTrail, work: AbortSignal): Promise<JudgedFetch> {
     const via = this.#parts.render.first();
-    let { url, interruptible, validators } = target;
+    let { url, interruptible } = target;
+    // What a site answers to them says nothing of a POST (RFC 9110, 13.2.1).
+    let validators = target.post === undefined ? target.validators : undefined;
     for (;;) {
       trail.note(url);
       const fetched = await this.#fetchOnce({ ...target, url, via, interruptible, validators, trail }, work);
       if (fetched.kind !== 'judged' || fetched.judgement.kind !== 'hop' || fetched.page.kind !== 'redirect')
         return fetched;
       const { to, reply } = fetched.page;
+      // Clients make a GET of it, which is another request than the one that was configured.
+      if (target.post !== undefined && reply.status < KEEPS_METHOD)
+        return { ...fetched, judgement: accused('refusal', 'redirect-post', url, reply) };
       if (!trail.mayFollow(to)) return { ...fetched, judgement: accused('refusal', 'redirect-loop', url, reply) };
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
       if (!this.mayFollow(target.product.url, to))
@@ -203,7 +216,7 @@ export class Pages {
     return { ...page, extraction: { ...page.extraction, links: [] } };
   }
 
-  async #fetch({ n, url, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {
+  async #fetch({ n, url, post, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {
     const { queue, domain, pacer, clock, pageTimes, http, browser, cookies } = this.#parts;
     const source = via === 'browser' ? browser : http;
     if (source === null) return NOT_NOW;
@@ -218,7 +231,7 @@ export class Pages {
       onFirstByte: () => pacer.replyStarted(),
       turnMs: () => pacer.turnMs(),
     };
-    const page = await source.fetch(url, hooks, work, { validators, cookies }).catch(() => null);
+    const page = await source.fetch(url, hooks, work, { validators, cookies, post }).catch(() => null);
     // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a
     // shop that is down.
     if (!sent) pacer.requestStarted();
@@ -266,8 +279,17 @@ export class Pages {
   }
 }
 
+/** Names the request in the evidence against its page. */
+export function withRequestOf(fetched: JudgedFetch, request: PageRequest): JudgedFetch {
+  if (fetched.kind !== 'judged' || fetched.judgement.evidence === null) return fetched;
+  const { judgement } = fetched;
+  return { ...fetched, judgement: { ...judgement, evidence: withRequest(judgement.evidence!, request) } };
+}
+
 /** Refusals by a redirect whose target is no refusal itself: with its cookies, the site may answer with the page. */
-const OPEN_ENDS = new Set(['redirect-loop', 'redirect-home', 'redirect-elsewhere']);
+const OPEN_ENDS = new Set(['redirect-loop', 'redirect-home', 'redirect-elsewhere', 'redirect-post']);
+/** 307 and 308 ask for the same request at another URL (RFC 9110, 15.4.8). */
+const KEEPS_METHOD = 307;
 
 /**
  * True where redirects led to another URL than the page's own: to a page, to none, or to where they are not followed.

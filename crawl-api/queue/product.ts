@@ -4,23 +4,26 @@
  */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
+import { identityOf, type PageRequest, type PageRequests } from '../../shared/domain/page-requests.ts';
 import { productUrl } from '../../shared/domain/product.ts';
+import { bodyNamesProduct } from '../../shared/domain/request-body.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES } from '../../shared/wire/part.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
 import { rowBytes } from '../extract/values.ts';
-import { accused, type Judgement, LESS_THAN_USUAL, unremarkable } from '../politeness/judgement.ts';
+import { accused, type Judgement, LESS_THAN_USUAL, unremarkable, withRequest } from '../politeness/judgement.ts';
 import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
 import type { NotNow, PageResult } from '../fetch/page-result.ts';
 import { stampOf } from '../fetch/validators.ts';
-import type { JudgedFetch, Pages } from './pages.ts';
+import { type JudgedFetch, type Pages, withRequestOf } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
 export interface ProductParts {
   pages: Pages;
+  requests: PageRequests;
   baseline: PageBaseline;
   clock: Clock;
   site: SiteSettings;
@@ -46,11 +49,15 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
   const { n, id, validators } = item;
   const target = { n, product: { id, url }, interruptible: true, extent: 'all', validators } as const;
   const fetched = await fetchProduct(parts, target, work);
-  return toEnd(parts, item, url, fetched);
+  const end = toEnd(parts, item, url, fetched);
+  if (end.kind === 'not-now' || end.result.outcome !== 'failed' || end.result.evidence === undefined) return end;
+  const evidence = withRequest(end.result.evidence, parts.requests.ofProduct(url, id));
+  return { ...end, result: { ...end.result, evidence } };
 }
 
+/** The result goes by the product's own URL. */
 function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetch): VisitEnd {
-  const { clock, baseline, site, reportsLinks } = parts;
+  const { clock, baseline, site, requests, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
   if (fetched.kind === 'disallowed') {
     const [reason, detail] =
@@ -62,10 +69,13 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   }
   const { page, judgement } = fetched;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
-  const stamp = site.conditional && fetched.alone && page.reply !== null ? stampOf(page.reply) : null;
+  const isNamed = site.conditional && fetched.alone && requests.templateOf(url)?.method !== 'POST';
+  const stamp = isNamed && page.reply !== null ? stampOf(page.reply) : null;
   const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
   const finalUrl = page.reply?.url ?? url;
-  if (result.outcome === 'stored' && finalUrl !== url) result.finalUrl = finalUrl.slice(0, MAX_LINK_CHARS);
+  // A body that names the product makes the page at any URL its own.
+  if (result.outcome === 'stored' && finalUrl !== url && !bodyNamesProduct(requests.templateOf(url)))
+    result.finalUrl = finalUrl.slice(0, MAX_LINK_CHARS);
   if (reportsLinks && result.outcome === 'stored' && page.kind === 'page')
     result.links = page.extraction.links.filter((link) => link.length <= MAX_LINK_CHARS);
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
@@ -107,15 +117,29 @@ export async function fetchProduct(
   target: ProductTarget,
   work: AbortSignal,
 ): Promise<JudgedFetch> {
+  const request = parts.requests.ofProduct(target.product.url, target.product.id);
+  const fetched = await gatherProduct(parts, target, { request, work });
+  return request.post === undefined ? fetched : withRequestOf(fetched, request);
+}
+
+async function gatherProduct(
+  parts: ProductParts,
+  target: ProductTarget,
+  { request, work }: { request: PageRequest; work: AbortSignal },
+): Promise<JudgedFetch> {
   const { n, product: asked, extent } = target;
   const { url } = asked;
-  const first = await parts.pages.fetch({ ...target, url }, work);
+  const first = await parts.pages.fetch({ ...target, ...request }, work);
   if (!isPage(first)) return first;
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
   const { depth } = parts.site.follow ?? {};
-  const links = new LinkList(url, { depth, mayFollow: (link) => parts.pages.leadsOn(url, link) });
-  if (!parts.reportsLinks) links.note(first, 0);
+  const links = new LinkList(request, {
+    depth,
+    requestOf: (link) => parts.requests.ofLink(link, asked.id),
+    mayFollow: (link) => parts.pages.leadsOn(url, link),
+  });
+  if (!parts.reportsLinks) links.note(first, { ...request, depth: 0 });
   let isShorter = false;
   // A redirect is a second request.
   let alone = first.url === url;
@@ -125,7 +149,8 @@ export async function fetchProduct(
   for (let next = links.next(); next !== undefined; next = links.next()) {
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
     alone = false;
-    const fetched = await parts.pages.fetch({ n, url: next.link, product: asked, interruptible: false }, work);
+    const { url: link, post } = next;
+    const fetched = await parts.pages.fetch({ n, url: link, post, product: asked, interruptible: false }, work);
     // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
     if (fetched.kind === 'judged' && fetched.judgement.kind === 'gone') {
       isShorter = true;
@@ -133,7 +158,7 @@ export async function fetchProduct(
     }
     if (!isPage(fetched)) return fetched;
     if (!product.add(fetched)) return fetched.judgement.kind === 'odd' ? (product.incomplete() ?? fetched) : fetched;
-    links.note(fetched, next.depth);
+    links.note(fetched, next);
   }
   const incomplete = product.incomplete();
   if (incomplete !== null) return incomplete;
@@ -160,40 +185,46 @@ const isPage = (fetched: JudgedFetch): fetched is SeenPage => fetched.kind === '
 interface LinkListRules {
   /** Maximum links from the product's page to a further one; undefined: any. */
   depth: number | undefined;
+  requestOf: (link: string) => PageRequest;
   mayFollow: (link: string) => boolean;
 }
 
-/** Links that may be followed, each once, in the order found. */
+/** A request, and how many links from the product's page lead to its page. */
+type LinkedRequest = PageRequest & { depth: number };
+
+/** Links that may be followed, each request once, in the order found. */
 class LinkList {
   readonly #known: Set<string>;
   readonly #rules: LinkListRules;
-  readonly #waiting: { link: string; depth: number }[] = [];
+  readonly #waiting: LinkedRequest[] = [];
   #pages = 1;
   /** More links were found than may be followed. */
   isCut = false;
 
-  constructor(url: string, rules: LinkListRules) {
-    this.#known = new Set([url]);
+  constructor(product: PageRequest, rules: LinkListRules) {
+    this.#known = new Set([identityOf(product)]);
     this.#rules = rules;
   }
 
-  /** @param depth links from the product's page to this one */
-  note({ url, page }: SeenPage, depth: number): void {
-    this.#known.add(url);
+  /** @param asked the request that led to the page */
+  note({ url, page }: SeenPage, { depth, ...asked }: LinkedRequest): void {
+    this.#known.add(identityOf({ ...asked, url }));
     if (depth >= (this.#rules.depth ?? Infinity)) return;
     for (const link of page.extraction.links) {
-      if (this.#known.has(link) || !this.#rules.mayFollow(link)) continue;
+      const request = this.#rules.requestOf(link);
+      const identity = identityOf(request);
+      if (this.#known.has(identity) || !this.#rules.mayFollow(link)) continue;
       if (this.#pages === MAX_PAGES) {
         this.isCut = true;
         return;
       }
       this.#pages++;
-      this.#known.add(link);
-      this.#waiting.push({ link, depth: depth + 1 });
+      this.#known.add(identity);
+      this.#waiting.push({ ...request, depth: depth + 1 });
     }
   }
 
-  next(): { link: string; depth: number } | undefined {
+  next(): LinkedRequest | undefined {
     return this.#waiting.shift();
   }
 }

@@ -15,6 +15,7 @@
  */
 import type { DecimalMark } from './currencies.ts';
 import type { AmbiguousNumber } from './ambiguous-number.ts';
+import type { RequestTemplate } from './request-body.ts';
 
 /**
  * Number of the rules by which pages are read. Raise it with any change after which a page may give other values under
@@ -151,6 +152,8 @@ export interface PageMapping {
    * RE2 patterns matched anywhere in the URL; the mapping applies to URLs that match one of them. None: to every URL.
    */
   urlPatterns: string[];
+  /** How its pages are requested; omitted: products as `site.request` says, further pages by GET. */
+  request?: RequestTemplate;
   urlParsers: UrlParser[];
   rows: Rows | null;
   fields: Field[];

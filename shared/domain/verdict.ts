@@ -23,6 +23,8 @@ export interface Evidence {
   body: string;
   /** Name of the cookie that may be the cause: the site set it, and its redirects led nowhere. */
   cookie?: string;
+  /** The request, where it is no GET: its identity, and at most EVIDENCE_BODY_BYTES of its body. */
+  request?: { identity: string; body: string };
 }
 
 /** The rule, and the cookie that may be the cause, for messages. */

@@ -129,6 +129,9 @@ export const evidenceSchema = z.strictObject({
   headers: z.record(z.string(), z.string()),
   body: z.string().max(EVIDENCE_BODY_BYTES),
   cookie: z.string().max(100).exactOptional(),
+  request: z
+    .strictObject({ identity: z.string().max(10_000), body: z.string().max(EVIDENCE_BODY_BYTES) })
+    .exactOptional(),
 });
 
 /**

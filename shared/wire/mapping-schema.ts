@@ -1,6 +1,7 @@
 /** The normalised mapping in user data. */
 import { z } from 'zod';
 import type { Assertion, Mapping } from '../domain/mapping.ts';
+import type { RequestTemplate } from '../domain/request-body.ts';
 
 const text = z.string().min(1);
 const decimal = z.enum(['.', ',']).exactOptional();
@@ -45,12 +46,19 @@ const assertion: z.ZodType<Assertion> = z.strictObject({
   else: z.enum(['empty', 'fail', 'hold']),
 });
 
+/** How a page is requested. */
+export const requestSchema: z.ZodType<RequestTemplate> = z.discriminatedUnion('method', [
+  z.strictObject({ method: z.literal('GET') }),
+  z.strictObject({ method: z.literal('POST'), body: z.string(), contentType: text.exactOptional() }),
+]);
+
 export const mappingSchema: z.ZodType<Mapping> = z.strictObject({
   pages: z
     .array(
       z.strictObject({
         name: z.string(),
         urlPatterns: z.array(text),
+        request: requestSchema.exactOptional(),
         urlParsers: z.array(z.strictObject({ description: z.string(), steps: chain })),
         rows: z.strictObject({ each: select, key: text, empty: select.nullable() }).nullable(),
         fields: z.array(

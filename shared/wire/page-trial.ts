@@ -12,6 +12,8 @@ export const pageTrialSchema = z.strictObject({
   mapping: mappingSchema,
   /** The URL of the page; with `file`, the URL that the file stands for. */
   url: z.string(),
+  /** What a POST request sends; omitted: the page is requested by GET. */
+  post: z.strictObject({ body: z.string(), contentType: z.string().exactOptional() }).exactOptional(),
   /** Absolute path of a file with the page's bytes; null for a request to `url`. */
   file: z.string().nullable(),
   /** Answer also with the page itself, for `init`. */

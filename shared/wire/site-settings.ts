@@ -7,6 +7,7 @@
  */
 import { z } from 'zod';
 import type { ProductUrl } from '../domain/domains.ts';
+import { requestSchema } from './mapping-schema.ts';
 
 const productUrlSchema: z.ZodType<ProductUrl> = z.union([
   z.string(),
@@ -26,6 +27,8 @@ const followSchema = z.strictObject({
 
 export const siteSettingsSchema = z.strictObject({
   productUrl: productUrlSchema,
+  /** How products are requested; omitted: by GET. */
+  request: requestSchema.exactOptional(),
   intervalMs: z.number().positive(),
   /** The rate ceiling of the whole fleet; null for no limit. */
   maxRatePerSecond: z.number().positive().nullable(),

@@ -33,9 +33,12 @@ export function normaliseReplies(socket: Socket): void {
   let isSilent = true;
 
   socket.write = (...args: unknown[]) => {
-    requests++;
-    isSilent = true;
-    replies.expectHead();
+    // A body is written after its head: it is no further request.
+    if (requests === 0 || !isSilent) {
+      requests++;
+      isSilent = true;
+      replies.expectHead();
+    }
     return write(...args);
   };
 

@@ -12,6 +12,7 @@ import type {
 import { PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
+import { compileRequests } from '../../../crawl-api/fetch/compile-requests.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { Crawl } from '../../../crawl-api/queue/crawl.ts';
 import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
@@ -20,9 +21,11 @@ import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.
 import { cookiesOf } from '../../../shared/adapters/http/cookie-jar.ts';
 import { oneTitle } from '../../support/one-title.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
+import type { PostBody } from '../../../shared/domain/page-requests.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
-import type { Row } from '../../../shared/domain/mapping.ts';
+import type { PageMapping, Row } from '../../../shared/domain/mapping.ts';
+import type { RequestTemplate } from '../../../shared/domain/request-body.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
@@ -36,12 +39,13 @@ export type Site = (
   path: string,
   tries: number,
   via: 'http' | 'browser',
-  sent: { validators: Validators | undefined; /** '' without one. */ cookie: string },
+  sent: { validators: Validators | undefined; /** '' without one. */ cookie: string; post: PostBody | undefined },
 ) => (PageResult & { sets?: string[] }) | 'no-connection';
 
 export interface Scene {
   run(ms: number): Promise<void>;
-  starts: { url: string; at: number; via: 'http' | 'browser' }[];
+  /** `body` is that of a POST. */
+  starts: { url: string; at: number; via: 'http' | 'browser'; body?: string }[];
   end: () => CrawlEnd | null;
   follow(changes: Partial<Orders>): Promise<void>;
   incidents: IncidentTracker;
@@ -61,6 +65,9 @@ export interface SceneOptions {
   /** With a host other than SHOP, paths are whole URLs. */
   productUrl?: ProductUrl;
   follow?: SiteSettings['follow'];
+  request?: RequestTemplate;
+  /** Sections of the mapping with a request of their own, before the one of products. */
+  sections?: Pick<PageMapping, 'urlPatterns' | 'request'>[];
   /** What is not followed, as `DenyList` takes it. */
   deny?: string[];
 }
@@ -136,6 +143,8 @@ export async function createScene(
     productUrl = `${SHOP}/{id}`,
     deny = [],
     follow,
+    request,
+    sections = [],
   }: SceneOptions = {},
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
@@ -145,10 +154,15 @@ export async function createScene(
       const path = url.startsWith(SHOP) ? url.slice(SHOP.length) : url;
       tries.set(path, (tries.get(path) ?? 0) + 1);
       const cookie = request?.cookies?.header(url) ?? '';
-      const result = site(path, tries.get(path)!, via, { validators: request?.validators, cookie });
+      const result = site(path, tries.get(path)!, via, {
+        validators: request?.validators,
+        cookie,
+        post: request?.post,
+      });
       if (result === 'no-connection') return broken('network');
       hooks.onStart();
-      starts.push({ url: path.replace(/^\//, ''), at: clock.now(), via });
+      const sent = request?.post && { body: request.post.body };
+      starts.push({ url: path.replace(/^\//, ''), at: clock.now(), via, ...sent });
       await clock.sleep(pageMs / 2, signal);
       hooks.onFirstByte();
       await clock.sleep(pageMs / 2, signal);
@@ -156,8 +170,11 @@ export async function createScene(
     },
     close: () => Promise.resolve(),
   });
+  const { site: base, mapping } = oneTitle(SHOP);
+  const page = mapping.pages[0]!;
+  const toSection = (section: Partial<PageMapping>): PageMapping => ({ ...page, ...section });
   const settings: SiteSettings = {
-    ...oneTitle(SHOP).site,
+    ...base,
     productUrl,
     robots,
     canaries,
@@ -166,6 +183,7 @@ export async function createScene(
     ...(maxRequests === undefined ? {} : { maxRequests }),
     ...(keepCookies ? {} : { keepCookies }),
     ...(follow && { follow }),
+    ...(request && { request }),
   };
   const crawling = new Crawl({
     queue,
@@ -175,6 +193,7 @@ export async function createScene(
     http: createSource('http'),
     browser: createSource('browser'),
     follow: await compileFollowRules({ site: settings, deny }),
+    requests: await compileRequests({ site: settings, mapping: { pages: [...sections.map(toSection), page] } }),
     reportsLinks: false,
     rules: await compileSiteRules(NO_RULES, true),
     render: new RenderChoice(render),

@@ -1,0 +1,78 @@
+/** How each page is requested: by GET, or as `site.request` or a section of the mapping says. */
+import type { PageMapping } from './mapping.ts';
+import { fillBody, type RequestTemplate } from './request-body.ts';
+import { requestIdentity } from './request-identity.ts';
+
+/** What a POST request sends. */
+export interface PostBody {
+  body: string;
+  /** Omitted where the body is empty. */
+  contentType?: string;
+}
+
+/** One request; without `post` it is a GET. */
+export interface PageRequest {
+  url: string;
+  post?: PostBody;
+}
+
+export const identityOf = ({ url, post }: PageRequest): string =>
+  requestIdentity(post === undefined ? { url } : { url, method: 'POST', body: post.body });
+
+interface Section {
+  patterns: readonly { isIn(url: string): boolean }[];
+  request: RequestTemplate | undefined;
+}
+
+/** What the requests of a site are made from. */
+interface RequestSettings {
+  site: { request?: RequestTemplate };
+  mapping: { pages: readonly Pick<PageMapping, 'urlPatterns' | 'request'>[] };
+}
+
+/** True when a section of the mapping has a request of its own, so that its URL patterns count for requests. */
+export const hasSectionRequests = ({ pages }: RequestSettings['mapping']): boolean =>
+  pages.some(({ request }) => request !== undefined);
+
+/** True when some page is requested by POST. */
+export const asksByPost = ({ site, mapping }: RequestSettings): boolean =>
+  [site, ...mapping.pages].some(({ request }) => request?.method === 'POST');
+
+export class PageRequests {
+  readonly #own: RequestTemplate | undefined;
+  readonly #sections: readonly Section[];
+
+  /** @param compile called for the URL patterns of the mapping, if a section has a request of its own */
+  constructor({ site, mapping }: RequestSettings, compile: (pattern: string) => { isIn(url: string): boolean }) {
+    this.#own = site.request;
+    this.#sections = !hasSectionRequests(mapping)
+      ? []
+      : mapping.pages.map(({ urlPatterns, request }) => ({ patterns: urlPatterns.map(compile), request }));
+  }
+
+  /** The request for a product's own page. */
+  ofProduct(url: string, id: string): PageRequest {
+    return filled(url, this.templateOf(url), id);
+  }
+
+  /** The request for a link of a product's page. `site.request` is for the product alone. */
+  ofLink(url: string, id: string): PageRequest {
+    return filled(url, this.#sectionOf(url)?.request, id);
+  }
+
+  /** How a product with this URL is requested; undefined: by GET. */
+  templateOf(url: string): RequestTemplate | undefined {
+    return this.#sectionOf(url)?.request ?? this.#own;
+  }
+
+  /** The section that reads the page: the first one that fits its URL. */
+  #sectionOf(url: string): Section | undefined {
+    return this.#sections.find(({ patterns }) => patterns.length === 0 || patterns.some((one) => one.isIn(url)));
+  }
+}
+
+function filled(url: string, template: RequestTemplate | undefined, id: string): PageRequest {
+  if (template?.method !== 'POST') return { url };
+  const { contentType } = template;
+  return { url, post: { body: fillBody(template, id), ...(contentType === undefined ? {} : { contentType }) } };
+}
