@@ -35,7 +35,8 @@ export class FaultList {
       const keys = issue.path.length === 0 ? known : [];
       for (const key of issue.keys) this.report([...at, key], unknownKey(key, keys));
     } else {
-      this.report(at, valueAt(value, issue.path) === undefined ? 'missing' : issue.message);
+      const isMissing = issue.code !== 'custom' && valueAt(value, issue.path) === undefined;
+      this.report(at, isMissing ? 'missing' : issue.message);
     }
   }
 }

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { assertOptions, fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
 import { PROCESSORS } from './processors.ts';
+import { requestSection } from './request-section.ts';
 
 const [firstStep, ...otherSteps] = [...PROCESSORS].map(([name, { parameters }]) =>
   z.strictObject({
@@ -34,10 +35,15 @@ const field = z
   .meta({ id: 'Field' });
 const selector = z.union([z.string().min(1), selectorOptions]);
 
+const request = requestSection()
+  .exactOptional()
+  .describe('How pages of these URLs are requested, in place of `site.request` and GET.');
+
 const shortPage = z
   .strictObject({
     name: z.string().min(1).exactOptional(),
     url_patterns: z.array(z.string().min(1)).exactOptional().describe('RE2 patterns of the URLs this mapping is for.'),
+    request,
     url_parsers: z
       .array(z.union([z.string().min(1), parserOptions.extend({ then })]))
       .exactOptional()
@@ -61,6 +67,7 @@ const chainPage = z
   .strictObject({
     name: z.string().min(1).exactOptional(),
     url_patterns: z.array(z.strictObject({ type: z.literal('regex'), pattern: z.string().min(1) })).exactOptional(),
+    request,
     url_parsers: z.array(z.strictObject({ description: z.string().exactOptional(), processors })).exactOptional(),
     rows: z.strictObject({ each: typedStep, key: z.string().min(1), empty: typedStep.exactOptional() }).exactOptional(),
     fields: z

@@ -7,6 +7,8 @@ import { type Section, schemaWith, type SectionValues } from './section.ts';
 import { type ConfigValues, MAX_IN_REGION } from './schema.ts';
 import { environmentValues, sectionShape, settingsBy, withoutDefault, withoutEmpty } from './environment.ts';
 import { denyLinesOf, findFollowFaults } from './follow-section.ts';
+import { findRequestFaults } from './request-section.ts';
+import { siteSection } from './site-section.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../model/discovery.ts';
@@ -102,7 +104,11 @@ export function loadConfig(options: LoadConfigOptions): Config {
   );
   const ownFaults = faults.length;
   const { mapping, misspelt } = loadMapping(tree, file, source, faults);
-  if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults, notes);
+  if (!parsed.success || faults.length > 0) {
+    const mappingFaults = faults.length - ownFaults;
+    faults.push(...findUrlFaults(tree.site, mapping).map((f) => `${place(f.path, source, origins)}: ${f.message}`));
+    throw configError(path, faults, mappingFaults, notes);
+  }
   faults.push(...findContradictions(parsed.data, source));
   const read = new Map<string, unknown>(Object.entries(parsed.data));
   const placed = [
@@ -285,6 +291,14 @@ function configError(
   });
 }
 
+const urlKeys = z.object({ product_url: siteSection.shape.product_url, request: siteSection.shape.request });
+
+/** A URL without `{id}`, which would be the only fault found later, in a file that has others. */
+function findUrlFaults(site: unknown, mapping: Mapping): MappingFault[] {
+  const { data } = urlKeys.safeParse(site);
+  return data === undefined ? [] : findRequestFaults({ ...data, render: 'http' }, mapping);
+}
+
 function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): MappingFault[] {
   const { statuses, redirects, patterns } = site.ban;
   const isInProductUrl = (part: string): boolean =>
@@ -299,6 +313,7 @@ function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): MappingFa
     ...banFaults('patterns', patterns, (pattern) => findPatternFault(pattern) ?? whyTooWide(pattern)),
     ...canaryFaults(site.canaries, mapping),
     ...findFollowFaults(site.product_url, site.follow),
+    ...findRequestFaults(site, mapping),
   ];
 }
 

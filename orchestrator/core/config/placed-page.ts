@@ -4,6 +4,8 @@ import type { Assertion, PageMapping, SelectStep, Step } from '../../../shared/d
 import type { PlacedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
 import { text } from './processors.ts';
+import { requestOf, requestSection } from './request-section.ts';
+import type { RequestTemplate } from '../../../shared/domain/request-body.ts';
 
 export interface PlacedField {
   name: string;
@@ -27,6 +29,7 @@ export interface PlacedPage {
   name: string;
   path: Path;
   urlPatterns: { pattern: string; path: Path }[];
+  request: RequestTemplate | null;
   urlParsers: { description: string; path: Path; steps: PlacedStep[] }[];
   rows: PlacedRows | null;
   fields: PlacedField[];
@@ -46,6 +49,7 @@ const pageShape = (urlPatterns: PageForm['urlPatterns']) =>
   z.strictObject({
     name: text().exactOptional(),
     url_patterns: urlPatterns.exactOptional(),
+    request: z.unknown().exactOptional(),
     url_parsers: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
     rows: z.unknown().exactOptional(),
     fields: z.unknown().exactOptional(),
@@ -66,7 +70,8 @@ export function readPage(
   // Fields are read in any case: their faults are listed together with these.
   const fields = form.readFields(value.fields, [...path, 'fields'], faults);
   if (!page) return null;
-  const { name = fallbackName, url_patterns: patterns = [], url_parsers: parsers = [], rows } = page;
+  const { name = fallbackName, url_patterns: patterns = [], url_parsers: parsers = [], rows, request } = page;
+  const asked = request === undefined ? null : faults.read(requestSection(), request, [...path, 'request']);
   if (value.fields === undefined && patterns.length === 0)
     faults.report(
       [...path, 'fields'],
@@ -76,6 +81,7 @@ export function readPage(
     name,
     path,
     urlPatterns: patterns.flatMap((one, i) => form.readPattern(one, [...path, 'url_patterns', i], faults)),
+    request: asked && requestOf(asked),
     urlParsers: parsers.flatMap((one, i) => form.readParser(one, [...path, 'url_parsers', i], faults)),
     rows: rows === undefined ? null : readRows(form, rows, [...path, 'rows'], faults),
     fields,
@@ -95,6 +101,7 @@ export function toPageMapping(page: PlacedPage): PageMapping {
   return {
     name: page.name,
     urlPatterns: page.urlPatterns.map(({ pattern }) => pattern),
+    ...(page.request === null ? {} : { request: page.request }),
     urlParsers: page.urlParsers.map(({ description, steps }) => ({ description, steps: stepsOf(steps) })),
     rows: page.rows && {
       each: page.rows.each.step as SelectStep,

@@ -4,6 +4,7 @@ import { sharesHost } from '../../../shared/domain/same-site.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { VERSION } from '../version.ts';
 import { followSection, followSettingsOf } from './follow-section.ts';
+import { requestSection, requestSettingsOf } from './request-section.ts';
 import { checked, orNull, positiveDuration, rate, REGION, size, text } from './forms.ts';
 
 const userAgent = () =>
@@ -13,7 +14,6 @@ const userAgent = () =>
     .max(500, 'is longer than 500 characters');
 
 function findUrlFault(template: string): string | null {
-  if (!template.includes('{id}')) return 'must contain {id}, where the product ID goes';
   if (/\{(?!id\})/.test(template)) return 'may contain no other placeholder than {id}';
   if (!URL.canParse(template.replaceAll('{id}', 'x'))) return 'is not a URL';
   const url = new URL(template.replaceAll('{id}', 'x'));
@@ -50,8 +50,11 @@ export const siteSection = z.strictObject({
   product_url: z
     .union([urlTemplate(), domains()], { error: 'must be a URL, or a list of URLs such as [{ url: "…", weight: 1 }]' })
     .describe(
-      'URL of a product page; `{id}` stands for the percent-encoded product ID. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own. See [domains.md](domains.md).',
+      'URL of a product page; `{id}` stands for the percent-encoded product ID, and may be in `request.body` instead. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own. See [domains.md](domains.md).',
     ),
+  request: orNull(requestSection()).describe(
+    'How products are requested, where a GET does not give them: `{ method: POST, reads_only: true, body: { query: "query($id: ID!) { product(id: $id) { title } }", variables: { id: "{id}" } } }`. Plain HTTP only. See [json-api.md](json-api.md).',
+  ),
   interval: positiveDuration()
     .prefault('10s')
     .describe('Start to start of two requests from one address to one domain.'),
@@ -159,6 +162,7 @@ type SiteSection = z.output<typeof siteSection>;
 /** What the run keeps of the section and sends to its instances; the other keys matter for the plan only. */
 export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
   productUrl: site.product_url,
+  ...requestSettingsOf(site.request),
   intervalMs: site.interval,
   maxRatePerSecond: site.max_rate,
   userAgent: site.user_agent ?? `crawlfleet/${VERSION}`,

@@ -9,6 +9,7 @@ import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ConfigValues } from '../config/schema.ts';
 import { followSettingsOf } from '../config/follow-section.ts';
+import { requestSettingsOf } from '../config/request-section.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
 import { VERSION } from '../version.ts';
 import { type Target, userAgentOf } from '../config/target.ts';
@@ -76,10 +77,11 @@ export function settingsOf(
 
 /** The fingerprint of all that decides which rows a page gives: after a change each page is read whole once. */
 function contentFingerprint(config: Config): string {
-  const { product_url, render, keep_cookies, follow } = config.values.site;
+  const { product_url, request, render, keep_cookies, follow } = config.values.site;
   const reading: unknown[] = [READING_RULES, userAgentOf(config), render, keep_cookies, config.mapping];
   const followed = { ...followSettingsOf(follow), ...(config.denyLines && { deny: config.denyLines }) };
   if (Object.keys(followed).length > 0) reading.push(followed);
+  if (request?.method === 'POST') reading.push(requestSettingsOf(request));
   return sha256Hex(JSON.stringify([VERSION, product_url, ...reading]));
 }
 

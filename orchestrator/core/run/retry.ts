@@ -1,11 +1,15 @@
 /** The products of a child run: those that failed in another one. */
 import type { Output } from '../caller.ts';
+import { isDeepStrictEqual } from 'node:util';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
+import type { RequestTemplate } from '../../../shared/domain/request-body.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { RunRecord } from '../model/stores.ts';
+import { requestSettingsOf } from '../config/request-section.ts';
 import { assertKept, findRun, getRun, openWaiting, storesOf } from '../lookup/find-run.ts';
 import type { Preflight } from '../prepare/preflight.ts';
 import type { ProductList } from '../prepare/products.ts';
@@ -38,7 +42,8 @@ export function failedProducts({ runId, reasons }: Retried, output: Output): Run
           hint: `Wait for it, or take it up with: orchestrator resume ${parent.id}`,
         });
       assertKept(parent);
-      assertSameWork(parent, { table: results.table, productUrl: site.product_url });
+      const { request } = requestSettingsOf(site.request);
+      assertSameWork(parent, { table: results.table, productUrl: site.product_url, request });
       const products = await failedOf(checked, parent.id, reasons);
       const why = reasons ? ` for ${reasons.join(' or ')}` : '';
       if (products.ids.length > 0) {
@@ -53,15 +58,21 @@ export function failedProducts({ runId, reasons }: Retried, output: Output): Run
 }
 
 /** Otherwise its products would be fetched from another site, or written to another table, under the old run's name. */
-function assertSameWork(parent: RunRecord, now: { table: string; productUrl: ProductUrl }): void {
-  const was = { table: parent.settings.results.table, productUrl: inWords(parent.settings.site.productUrl) };
+function assertSameWork(
+  parent: RunRecord,
+  now: { table: string; productUrl: ProductUrl; request: RequestTemplate | undefined },
+): void {
+  const { results, site } = parent.settings;
+  const was = { table: results.table, productUrl: inWords(site.productUrl), request: site.request };
   const productUrl = inWords(now.productUrl);
   const fault =
     was.table !== now.table
       ? `results.table was ${was.table} and is ${now.table}`
       : was.productUrl !== productUrl
         ? `site.product_url was ${was.productUrl} and is ${productUrl}`
-        : null;
+        : !isDeepStrictEqual(was.request, now.request)
+          ? `site.request was ${requestInWords(was.request)} and is ${requestInWords(now.request)}`
+          : null;
   if (fault === null) return;
   throw new AppError('usage', `run ${parent.id} cannot be tried again with this configuration: ${fault}`, {
     hint: 'Give the configuration of that run with --config, or name another run',
@@ -70,6 +81,12 @@ function assertSameWork(parent: RunRecord, now: { table: string; productUrl: Pro
 
 const inWords = (productUrl: ProductUrl): string =>
   typeof productUrl === 'string' ? productUrl : JSON.stringify(productUrl);
+
+/** Enough to see a difference at the beginning of a body. */
+const SHOWN_BODY = 200;
+
+const requestInWords = (request: RequestTemplate | undefined): string =>
+  request?.method === 'POST' ? `POST ${oneLine(request.body).slice(0, SHOWN_BODY)}` : 'GET';
 
 async function failedOf(
   checked: Preflight,

@@ -1,10 +1,12 @@
 /** The configuration of `orchestrator discover`: a run whose products are paths of the site. */
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { templateAt } from '../../../shared/domain/domains.ts';
+import { asksByPost } from '../../../shared/domain/page-requests.ts';
 import { PATH_MARK, productUrl } from '../../../shared/domain/product.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { denyLinesOf, type FollowSection } from '../../core/config/follow-section.ts';
 import type { Config } from '../../core/config/load-config.ts';
+import { requestSettingsOf } from '../../core/config/request-section.ts';
 import { DISCOVER_SECTION } from './section.ts';
 
 type Page = Mapping['pages'][number];
@@ -52,6 +54,14 @@ export function discoveryConfig(config: Config): Config {
     throw new AppError('config-invalid', `${config.file} has no discover: nothing says where to begin`, {
       hint: 'For example: discover: { seeds: ["https://shop.example/"], into: { table: products, id: "/item/(\\\\w+)" } }',
     });
+  if (asksByPost({ site: requestSettingsOf(site.request), mapping: config.mapping }))
+    throw new AppError(
+      'config-invalid',
+      `${config.file} requests pages by POST, and a discovery follows links, by GET`,
+      {
+        hint: 'Discover with a configuration of its own, without site.request and without request in the mapping.',
+      },
+    );
   // Of several domains the first: all have the same products.
   const template = templateAt(site.product_url, 0);
   const { origin } = new URL(productUrl(template, 'x'));

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { siteSettingsOf } from '../../../../orchestrator/core/config/site-section.ts';
 import { type FlagValue, refuseMisspelt } from '../../../../orchestrator/core/config/load-config.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../../orchestrator/features/init/templates.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
@@ -29,6 +30,10 @@ run: { deadline: 45s }
 
 const withDiscover = (keys: string): string => `${GOOD}discover: { ${keys} }\n`;
 const withSite = (key: string): string => GOOD.replace('interval: 200ms', key);
+const POST = 'method: POST, reads_only: true';
+const withoutId = (key: string): string => withSite(key).replace('item/{id}', 'graphql');
+const withSection = (request: string): string =>
+  GOOD.replace('{ fields: { title: "h1" } }', `{ fields: { title: "h1" }, request: ${request} }`);
 const withDomains = (list: string): string => GOOD.replace('"https://shop.example/item/{id}"', list);
 
 function faultsOf(text: string, environment: Record<string, string> = {}, flags: FlagValue[] = []): string {
@@ -49,6 +54,30 @@ describe('loadConfig', () => {
     expect(values.results.table).toBe('product_snapshots');
     expect(mapping.pages).toHaveLength(1);
     expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([['title', false]]);
+  });
+
+  it('reads how pages are requested, and leaves the ID to the body', () => {
+    const { values, mapping } = readConfig(write(withoutId(`request: { ${POST}, body: { id: "{id}" } }`)), {});
+    expect(siteSettingsOf(values.site).request).toEqual({
+      method: 'POST',
+      body: '{"id":"{id}"}',
+      contentType: 'application/json',
+    });
+    expect(mapping.pages[0]).not.toHaveProperty('request');
+    const empty = readConfig(write(withSite(`request: { ${POST} }`)), {});
+    expect(siteSettingsOf(empty.values.site).request).toEqual({ method: 'POST', body: '' });
+    const section = withSection(`{ ${POST}, body: "id={id}", content_type: application/x-www-form-urlencoded }`);
+    const own = readConfig(write(section.replace('item/{id}', 'search')), {});
+    expect(siteSettingsOf(own.values.site)).not.toHaveProperty('request');
+    expect(own.mapping.pages[0]!.request).toEqual({
+      method: 'POST',
+      body: 'id={id}',
+      contentType: 'application/x-www-form-urlencoded',
+    });
+  });
+
+  it.each(['request: { method: GET }', 'request: null', 'interval: 1s'])('requests pages by GET with %s', (key) => {
+    expect(siteSettingsOf(readConfig(write(withSite(key)), {}).values.site)).not.toHaveProperty('request');
   });
 
   it('follows aliases, and merges by `<<`, in the configuration and in a mapping file; own keys win', () => {
@@ -332,6 +361,31 @@ database: { url: "postgres://x" }
         '"https://shop.example/item/{id}"',
         '[{ url: "https://a.example/{id}" }, { url: "https://b.example/{id}" }]',
       ),
+    ],
+    ['site.product_url: must contain {id}, where the product ID goes', withoutId('interval: 1s')],
+    ['site.request.reads_only: must be true for POST', withSite('request: { method: POST, body: "{}" }')],
+    ['site.request.body: goes with method: POST', withSite('request: { body: "{}" }')],
+    ['site.request.body: is no JSON', withSite(`request: { ${POST}, body: "id={id}" }`)],
+    [
+      'site.request.body: has a GraphQL mutation',
+      withSite(`request: { ${POST}, body: { query: "mutation { buy }" } }`),
+    ],
+    ['site.request.content_type: must be', withSite(`request: { ${POST}, body: "<a/>", content_type: text/xml }`)],
+    ['site.request.method: must be one of GET, POST', withSite('request: { method: PUT }')],
+    ['site.request.bodys: unknown key; did you mean body?', withSite(`request: { ${POST}, bodys: x }`)],
+    ['site.product_url: must contain {id}, where', withoutId(`request: { ${POST}, body: { id: {id} } }`)],
+    ['or the body of the request, in quotes', withoutId(`request: { ${POST}, body: '{"query": "{ shop {id} }"}' }`)],
+    ['site.render: must be http', withSite(`request: { ${POST} }\n  render: browser`)],
+    ['site.render: must be http', withSite(`request: { ${POST} }\n  render: auto`)],
+    ['site.mapping.request.reads_only: must be true', withSection('{ method: POST, body: "{}" }')],
+    [
+      'site.mapping.request.body: has a GraphQL subscription',
+      withSection(`{ ${POST}, body: { query: "subscription { a }" } }`),
+    ],
+    ['site.render: must be http', withSection(`{ ${POST}, body: "{}" }`).replace('interval: 200ms', 'render: auto')],
+    [
+      'site.product_url: has a GraphQL mutation',
+      GOOD.replace('item/{id}', 'graphql?query=mutation%20%7Bbuy%7D&id={id}'),
     ],
     ['site.follow.allow.0: the pattern', withSite('follow: { allow: ["("] }')],
     ['site.follow.depths: unknown key; did you mean depth?', withSite('follow: { depths: 1 }')],
