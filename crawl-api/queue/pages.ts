@@ -18,7 +18,7 @@ import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import type { SignalFlag } from '../process/signal-flag.ts';
 import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
-import { RedirectTrail } from '../fetch/redirect-trail.ts';
+import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
 import { judge } from '../politeness/ban-rules.ts';
 import { accused, type Judgement, type SeenPage, withRequest } from '../politeness/judgement.ts';
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
@@ -130,7 +130,7 @@ export class Pages {
         return fetched;
       const { to, reply } = fetched.page;
       // Clients make a GET of it, which is another request than the one that was configured.
-      if (target.post !== undefined && reply.status < KEEPS_METHOD)
+      if (target.post !== undefined && !keepsMethod(reply.status))
         return { ...fetched, judgement: accused('refusal', 'redirect-post', url, reply) };
       if (!trail.mayFollow(to)) return { ...fetched, judgement: accused('refusal', 'redirect-loop', url, reply) };
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
@@ -288,8 +288,6 @@ export function withRequestOf(fetched: JudgedFetch, request: PageRequest): Judge
 
 /** Refusals by a redirect whose target is no refusal itself: with its cookies, the site may answer with the page. */
 const OPEN_ENDS = new Set(['redirect-loop', 'redirect-home', 'redirect-elsewhere', 'redirect-post']);
-/** 307 and 308 ask for the same request at another URL (RFC 9110, 15.4.8). */
-const KEEPS_METHOD = 307;
 
 /**
  * True where redirects led to another URL than the page's own: to a page, to none, or to where they are not followed.

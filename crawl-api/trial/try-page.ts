@@ -6,7 +6,7 @@ import { type CompiledMapping, compileMapping } from '../extract/compile-mapping
 import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/chain.ts';
 import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
-import { RedirectTrail } from '../fetch/redirect-trail.ts';
+import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
 import { isSameSite, MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { randomUUID } from 'node:crypto';
 import { readFile, mkdtemp, rm } from 'node:fs/promises';
@@ -48,7 +48,7 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
     const source = await openSource(trial, url, { mapping, openExtractor, scratch });
     cleanUps.push(() => source.close());
     const cookies = openJar(trial.site, systemClock);
-    const { result, requests } = await fetchOnce(source, url, cookies);
+    const { result, requests } = await fetchOnce(source, { url, post: trial.post }, cookies);
     return describe(result, served ? [] : requests, last);
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
@@ -116,7 +116,7 @@ type Hop = Extract<TrialAnswer, { outcome: 'read' }>['requests'][number];
 /** The result of the last request; never a redirect that was followed. */
 async function fetchOnce(
   source: PageSource,
-  url: string,
+  { url, post }: { url: string; post: PageTrial['post'] },
   cookies: CookieJar | null,
 ): Promise<{ result: PageAnswer; requests: Hop[] }> {
   const requests: Hop[] = [];
@@ -125,12 +125,17 @@ async function fetchOnce(
   const trail = new RedirectTrail(url, cookies);
   for (let target = url; ;) {
     trail.note(target);
-    const result = await source.fetch(target, hooks, signal, { cookies });
+    const result = await source.fetch(target, hooks, signal, { cookies, post });
     requests.push({ url: target, status: result.kind === 'not-now' ? null : (result.reply?.status ?? null) });
     if (result.kind === 'not-now') return { result, requests };
     trail.keep(result.reply?.cookies);
     const isRedirect = result.kind === 'redirect';
-    const refusal = isRedirect ? whyNotFollowed(target, result.to, trail, cookies !== null) : null;
+    const isOtherRequest = isRedirect && post !== undefined && !keepsMethod(result.reply.status);
+    const refusal = isOtherRequest
+      ? `${result.reply.status} to ${result.to}: after a POST it asks for a GET, so it is not followed`
+      : isRedirect
+        ? whyNotFollowed(target, result.to, trail, cookies !== null)
+        : null;
     const isAgain = result.kind === 'failed' && result.unread === true && requests.at(-2)?.url !== target;
     if (isRedirect && refusal === null) target = result.to;
     else if ((isRedirect || target !== url) && trail.beginsAgain()) target = url;

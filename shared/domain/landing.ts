@@ -47,6 +47,8 @@ export const isAnyQuery = (page: string): boolean => page.endsWith('?');
 /** The ID of the product whose own URL is this page, as `landingOf` spells it; null when it is no product's. */
 export function productAt(productUrl: ProductUrl, page: string): string | null {
   for (const template of templatesOf(productUrl)) {
+    // The URL of all products is that of none: the body names them.
+    if (!template.includes('{id}') && !template.endsWith(PATH_MARK)) continue;
     const [before, after] = aroundId(template);
     for (const spelling of template.endsWith(PATH_MARK) ? [page] : [page, trimSlash(page)]) {
       if (!spelling.startsWith(before) || !spelling.endsWith(after)) continue;

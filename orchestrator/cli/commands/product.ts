@@ -15,7 +15,7 @@ export async function productCommand(options: ConfigSource & { product: string }
     const { id, nights, rows, changes } = document;
     output.line(plain(id, MOST));
     if (nights.length === 0) output.line('  none of the last runs has this product');
-    else output.line(`  ${plain(nights[0]!.url, MOST)}`);
+    else output.line(`  ${plain(nights[0]!.url, MOST)}${describeRequest(nights[0]!)}`);
     for (const { table, rows: own } of rows)
       for (const row of own) output.line(`  ${table}: ${plain(JSON.stringify(row), MOST)}`);
     for (const { table, changes: own } of changes) {
@@ -29,6 +29,10 @@ export async function productCommand(options: ConfigSource & { product: string }
 }
 
 const MOST = 10_000;
+
+const describeRequest = ({ request }: ProductNight): string =>
+  request === undefined ? '' : `  by POST: ${plain(request.body, MOST)}`;
+
 /** Characters of a body that are shown; --json has all that is kept. */
 const SHOWN_BODY = 300;
 
@@ -50,6 +54,7 @@ function renderAttempt({ at, slot, epoch, address, outcome, reason, detail, evid
   const lines = [`  ${at?.slice(11, 19) ?? '?'}${place}  ${plain(what, MOST)}`];
   if (evidence) {
     lines.push(`    ${evidence.rule}, ${evidence.status === null ? 'no reply' : `HTTP ${evidence.status}`}`);
+    if (evidence.request) lines.push(`    by POST: ${plain(evidence.request.body, SHOWN_BODY)}`);
     if (evidence.body !== '') lines.push(`    ${plain(evidence.body, SHOWN_BODY)}`);
   }
   return lines.join('\n');

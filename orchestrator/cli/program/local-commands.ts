@@ -11,12 +11,14 @@ export const LOCAL_COMMANDS: readonly CommandDeclaration[] = [
     help: [
       'docs/mapping.md',
       'extract --url https://shop.example/item/P1',
+      'extract --id P1',
       'extract --mapping mapping.yaml --file page.html --field price',
     ],
     description: 'read one page with a mapping and show what each field gives, step by step',
     options: [
       flag('-m, --mapping <file>', 'mapping file (default: the one of the configuration)'),
       flag('--url <url>', 'get this page: one request, from this machine'),
+      flag('--id <id>', 'get the page of this product, as the configuration requests it'),
       flag('--file <file>', 'read a saved page'),
       flag('--url-of <url>', 'with --file: the address the page was saved from'),
       flag('--field <name>', 'show this field only'),

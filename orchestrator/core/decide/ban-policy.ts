@@ -184,8 +184,10 @@ export function banRemedy(
 ): string {
   const cookie = cookieRemedy(bans, site);
   if (cookie !== null) return cookie;
+  // The URL of a POST is not all of its request.
+  const page = bans.some(({ evidence }) => evidence.request) ? '--id ID' : '--url URL';
   return bans.every(({ rule }) => ofContent(rule))
-    ? 'the pages had no values, which a longer interval may not change: see with orchestrator extract --url URL what they have; ' +
+    ? `the pages had no values, which a longer interval may not change: see with orchestrator extract ${page} what they have; ` +
         'if scripts build them, set site.render: auto'
     : `make site.interval longer than ${formatDuration(site.intervalMs)}, or set site.max_rate`;
 }

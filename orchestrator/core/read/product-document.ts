@@ -4,7 +4,9 @@ import { idIn } from '../model/discovery.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import { decodePercent } from '../../../shared/domain/percent.ts';
+import { identityOf, PageRequests } from '../../../shared/domain/page-requests.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
+import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { RunRecord, StoreReaders } from '../model/stores.ts';
 import type { History, ProductChange } from '../db/history.ts';
@@ -61,7 +63,8 @@ function idOf(given: string, runs: readonly RunRecord[]): string {
       settings.discover && URL.canParse(given) ? canonicalPath(given, new URL(settings.discover.origin)) : null;
     if (path !== null) return idIn(path, settings.discover!.id) ?? path;
     for (const template of templatesOf(settings.site.productUrl)) {
-      const [before = '', after = ''] = template.split('{id}');
+      const [before = '', after] = template.split('{id}');
+      if (after === undefined) continue;
       if (given.length > before.length + after.length && given.startsWith(before) && given.endsWith(after))
         return decodePercent(given.slice(before.length, given.length - after.length));
     }
@@ -79,12 +82,14 @@ async function readNight(run: RunRecord, id: string, { stores, history }: { stor
     fleet.incidents(),
   ]);
   const url = productUrl(run.settings.site.productUrl, product.path ?? id);
+  const request = new PageRequests(run.settings, compilePattern).ofProduct(url, id);
+  const identity = identityOf(request);
   const addressOf = (slot: number | null, epoch: number | null): string | null =>
     instances.find((i) => i.slot === slot && i.epoch === epoch)?.address ?? null;
   const attempts: (Omit<AttemptDocument, 'at'> & { atMs: number | null })[] = [
     ...failed.map((a) => ({ ...a, address: addressOf(a.slot, a.epoch), outcome: 'failed' as const })),
     ...incidents
-      .filter(({ evidence }) => evidence.url === url)
+      .filter(({ evidence }) => (evidence.request?.identity ?? evidence.url) === identity)
       .map(({ slot, epoch, address, verdict, rule, atMs, evidence }) => {
         return { atMs, slot, epoch, address, outcome: null, reason: verdict, detail: `by rule ${rule}`, evidence };
       }),
@@ -102,6 +107,8 @@ async function readNight(run: RunRecord, id: string, { stores, history }: { stor
     startedAt: new Date(run.startedAtMs).toISOString(),
     state: run.phase,
     url,
+    /** What is sent to the URL; omitted where it is a GET. */
+    ...(request.post === undefined ? {} : { request: { method: 'POST' as const, body: request.post.body } }),
     outcome,
     reason,
     detail,

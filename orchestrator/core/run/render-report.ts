@@ -119,7 +119,7 @@ function renderBans(bans: RunReport['bans']): string {
         b.rule,
         b.evidence.status,
         b.overAtMs === null ? '-' : new Date(b.overAtMs).toISOString().slice(0, 19),
-        b.evidence.url.slice(0, 80),
+        `${b.evidence.request ? 'POST ' : ''}${b.evidence.url.slice(0, 80)}`,
       ]),
   );
   return bans.length > SHOWN_BANS ? `${table}\n  and ${bans.length - SHOWN_BANS} more in report.json` : table;

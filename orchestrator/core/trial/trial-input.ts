@@ -2,13 +2,19 @@
 import type { Features } from '../feature.ts';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
+import { templatesOf } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
+import { type PageRequest, PageRequests } from '../../../shared/domain/page-requests.ts';
+import { findIdFault, productUrl } from '../../../shared/domain/product.ts';
+import { bodyNamesProduct } from '../../../shared/domain/request-body.ts';
+import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { type Config, type Environment, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
 import { defaultSite, siteSettingsOf } from '../config/site-section.ts';
 
-type TextFlag = 'configPath' | 'mapping' | 'url' | 'file' | 'urlOf' | 'field' | 'userAgent';
+type TextFlag = 'configPath' | 'mapping' | 'url' | 'id' | 'file' | 'urlOf' | 'field' | 'userAgent';
 
 export interface ExtractFlags extends Record<TextFlag, string | undefined> {
   render: 'http' | 'browser' | undefined;
@@ -25,41 +31,49 @@ const UNKNOWN_PRODUCT = `${UNKNOWN_PAGE}{id}`;
 
 /** Throws `usage` for flags that do not go together, and errors of reading the files. */
 export function readTrialInput(flags: ExtractFlags) {
-  const page = readPage(flags);
-  const config = flags.configPath !== undefined || flags.mapping === undefined ? readConfig(flags) : null;
+  checkPage(flags);
+  const needsConfig = flags.configPath !== undefined || flags.mapping === undefined || flags.id !== undefined;
+  const config = needsConfig ? readConfig(flags) : null;
   const mapping = flags.mapping === undefined ? config!.mapping : readMappingOf(flags.mapping);
   checkPatterns(mapping, flags);
   checkField(mapping, flags.field);
   const site = config?.values.site;
+  const settings = site ? siteSettingsOf(site) : defaultSite(UNKNOWN_PRODUCT);
+  const { file, ...request } = readPage(flags, { site: settings, mapping });
   const render = flags.render ?? (flags.file === undefined && site?.render === 'browser' ? 'browser' : 'http');
   if (flags.file !== undefined && render === 'browser')
     throw usage(
       '--render browser needs --url: a file is read as it is',
       'Save the page as the browser shows it, or name its --url.',
     );
+  if (request.post !== undefined && render === 'browser')
+    throw usage('this page is requested by POST, and a browser opens pages by GET', 'Leave out --render browser.');
   return {
     trial: {
       mapping,
-      url: page.url,
-      file: page.file,
+      ...request,
+      file,
       site: {
-        ...(site ? siteSettingsOf(site) : defaultSite(UNKNOWN_PRODUCT)),
+        ...settings,
         ...(flags.userAgent === undefined ? {} : { userAgent: flags.userAgent }),
         render,
       },
       chromiumPath: flags.chromiumPath ?? null,
     },
-    pageName: flags.file ?? page.url,
+    pageName: flags.file ?? (request.post ? `POST ${request.url} ${request.post.body}` : request.url),
     mappingName: flags.mapping ?? config!.file,
   };
 }
 
-function readPage({ url, file, urlOf }: ExtractFlags): { url: string; file: string | null } {
-  if ((url === undefined) === (file === undefined))
+/** A product has a page; its ID also names it to the request of another one. */
+function checkPage({ url, file, urlOf, id }: ExtractFlags): void {
+  if ((file === undefined) === (url === undefined && id === undefined))
     throw usage(
-      'name one page: --url URL or --file page.html',
+      'name one page: --id ID, --url URL or --file page.html',
       'orchestrator extract --mapping mapping.yaml --url https://shop.example/item/1',
     );
+  const idFault = id === undefined ? null : findIdFault(id);
+  if (idFault !== null) throw usage(`the product ID of --id ${idFault}`, 'Give the ID as products.query yields it.');
   if (url !== undefined && urlOf !== undefined)
     throw usage('--url-of goes with --file', 'With --url the address is known.');
   const address = url ?? urlOf ?? UNKNOWN_PAGE;
@@ -67,7 +81,28 @@ function readPage({ url, file, urlOf }: ExtractFlags): { url: string; file: stri
   if (!parsed || (parsed.protocol !== 'http:' && parsed.protocol !== 'https:'))
     throw usage(`${address} is not an http or https URL`, 'Give the whole address, with https://.');
   if (file !== undefined && !existsSync(file)) throw usage(`there is no file ${file}`, `Looked for ${resolve(file)}.`);
-  return { url: address, file: file === undefined ? null : resolve(file) };
+}
+
+/** The page and its request: a product as the site says it, another page as its section says it. */
+function readPage(
+  { url, file, urlOf, id }: ExtractFlags,
+  settings: { site: SiteSettings; mapping: Mapping },
+): PageRequest & { file: string | null } {
+  if (file !== undefined) return { url: urlOf ?? UNKNOWN_PAGE, file: resolve(file) };
+  const { productUrl: templates } = settings.site;
+  const requests = new PageRequests(settings, compilePattern);
+  if (url === undefined) return { ...requests.ofProduct(productUrl(templates, id!), id!), file: null };
+  if (id === undefined && namesNoProduct(url, settings, requests))
+    throw usage(`the request to ${url} is made for a product`, 'Say for which one: --id ID');
+  return { ...requests.ofLink(url, id ?? ''), file: null };
+}
+
+/** True for the URL of all products, and for one whose section puts the ID in the body. */
+function namesNoProduct(url: string, { site }: { site: SiteSettings }, requests: PageRequests): boolean {
+  const isOfAll = templatesOf(site.productUrl).includes(url);
+  return isOfAll
+    ? bodyNamesProduct(requests.templateOf(url))
+    : requests.ofLink(url, 'a').post?.body !== requests.ofLink(url, 'b').post?.body;
 }
 
 function readConfig({ configPath, mapping, environment, features }: ExtractFlags): Config {

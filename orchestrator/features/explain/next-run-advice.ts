@@ -4,6 +4,7 @@ import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { banRemedy } from '../../core/decide/ban-policy.ts';
 import { deathAtLaunch } from '../../core/model/launch-history.ts';
+import { extractCommandOf } from '../../core/model/extract-command.ts';
 import { LOSS_REASON } from '../../core/model/loss-reason.ts';
 import { ownPaceMs } from '../../core/decide/shares/workers.ts';
 import { adviceFor } from '../../core/model/try-again.ts';
@@ -36,7 +37,7 @@ export function nextRunAdvice(input: AdviceInput): string[] {
     const row = reasons.find(({ reason }) => reason === 'site-changed');
     const advice = row
       ? adviceOf(row)
-      : 'orchestrator extract --url URL shows what a page has now: correct the mapping';
+      : `${extractCommandOf(run.settings)} shows what a page has now: correct the mapping`;
     return [`the site or its mapping has changed: ${advice}`];
   }
   // No number of instances would have helped.

@@ -13,6 +13,7 @@ const NONE: ExtractFlags = {
   configPath: undefined,
   mapping: undefined,
   url: undefined,
+  id: undefined,
   file: undefined,
   urlOf: undefined,
   field: undefined,

@@ -14,11 +14,14 @@ import {
 import type { FailureReason, OutcomeCounts } from '../../../../shared/domain/outcome.ts';
 import { productUrl } from '../../../../shared/domain/product.ts';
 import { formatDuration, formatSize } from '../../../../shared/domain/quantity.ts';
-import { shellWord } from '../../../../shared/domain/shell-word.ts';
 import { nameOf, type ReasonRow } from '../../../../shared/domain/reason-row.ts';
 import { isGivenUp } from '../../model/instance-state.ts';
 import type { InstanceRecord, LedgerMisses, RunRecord } from '../../model/stores.ts';
+import { extractCommandOf } from '../../model/extract-command.ts';
 import { tryAgain } from '../../model/try-again.ts';
+
+/** The ledger has the ID of an example. */
+type Miss = MissCount & { id?: string };
 
 type Run = Pick<RunRecord, 'id' | 'settings' | 'request'>;
 
@@ -47,8 +50,8 @@ export function finalReasons(
   ledger: readonly LedgerMisses[],
   outcomes: OutcomeCounts & { reasons: Partial<Record<FailureReason, number>> },
 ): ReasonRow[] {
-  const misses = ledger.map(({ reason, detail, products, example }): MissCount => {
-    return { reason, detail, products, waiting: 0, url: productUrl(run.settings.site.productUrl, example) };
+  const misses = ledger.map(({ reason, detail, products, example: id }): Miss => {
+    return { reason, detail, products, waiting: 0, url: productUrl(run.settings.site.productUrl, id), id };
   });
   for (const [reason, products] of Object.entries({ ...outcomes.reasons, gone: outcomes.gone }) as [
     MissReason,
@@ -93,7 +96,7 @@ function missesOf(instances: readonly InstanceRecord[]): MissCount[] {
 }
 
 interface Facts {
-  misses: readonly MissCount[];
+  misses: readonly Miss[];
   /** What products came to that were tried, whatever has become of them since. */
   tries: readonly MissCount[];
   /** Products that were tried or have an outcome. */
@@ -133,12 +136,13 @@ interface Group {
   detail: string | null;
   filled: string | null;
   url: string | null;
+  id: string | null;
 }
 
-function grouped(misses: readonly MissCount[]): Group[] {
+function grouped(misses: readonly Miss[]): Group[] {
   const bySize = [...misses].filter((m) => sizeOf(m) > 0).sort((a, b) => sizeOf(b) - sizeOf(a));
   const groups = new Map<string, Group>();
-  for (const { reason, detail, products, waiting, url } of bySize) {
+  for (const { reason, detail, products, waiting, url, id = null } of bySize) {
     const { status, field, filled, isScriptBuilt, ...kind } = failureKind(reason, detail);
     const own = signOf({ status, field, filled, isScriptBuilt, ...kind });
     const isKnown = groups.has(`${reason} ${own}`);
@@ -152,9 +156,10 @@ function grouped(misses: readonly MissCount[]): Group[] {
       group.count += count;
       if (isScriptBuilt) group.scriptBuilt += count;
       group.url ??= url;
+      group.id ??= id;
     } else {
       const scriptBuilt = isScriptBuilt ? count : 0;
-      groups.set(key, { reason, sign, field, status, products, waiting, count, scriptBuilt, detail, filled, url });
+      groups.set(key, { reason, sign, field, status, products, waiting, count, scriptBuilt, detail, filled, url, id });
     }
   }
   return [...groups.values()].sort((a, b) => b.count - a.count);
@@ -176,11 +181,10 @@ function evidenceOf({ reason, field, status, count, scriptBuilt, detail, filled 
   return words === '' || words === `status ${status}` ? null : words;
 }
 
-const extract = (url: string | null): string => `orchestrator extract --url ${url === null ? 'URL' : shellWord(url)}`;
-
 /** What helps by the facts. The command that tries again is named only where it can. */
 function todoOf(run: Run, group: Group, share: number): string {
-  const { reason, field, status, count, scriptBuilt, url } = group;
+  const { reason, field, status, count, scriptBuilt } = group;
+  const extract = extractCommandOf(run.settings, group);
   const { site } = run.settings;
   const again = tryAgain(run, ` --reason ${reason}`);
   // Those left by a site that has changed are under another reason.
@@ -189,9 +193,9 @@ function todoOf(run: Run, group: Group, share: number): string {
   if (scriptBuilt >= MOST * count && scriptBuilt > 0)
     return site.render === 'http'
       ? `set site.render: auto, then ${corrected}`
-      : `the browser finds no more either: see with ${extract(url)} --render browser what it gets`;
+      : `the browser finds no more either: see with ${extract} --render browser what it gets`;
   if (field !== null)
-    return `${extract(url)} shows what the page has: correct the selector of ${field} or make it optional, then ${corrected}`;
+    return `${extract} shows what the page has: correct the selector of ${field} or make it optional, then ${corrected}`;
   switch (reason) {
     case 'http-status':
       return status !== null && status >= 500
@@ -208,15 +212,15 @@ function todoOf(run: Run, group: Group, share: number): string {
     case 'too-large':
       return `set site.max_page_bytes above ${formatSize(site.maxPageBytes)} if the pages are as they should be; then ${again}`;
     case 'parse':
-      return `${extract(url)} shows what the page has: correct the mapping, then ${corrected}`;
+      return `${extract} shows what the page has: correct the mapping, then ${corrected}`;
     case 'robots':
       return `robots.txt forbids them or could not be read: leave them out of the product list, or ask the site`;
     case 'banned':
       return `the evidence is under \`bans\` in the report: make site.interval longer than ${formatDuration(site.intervalMs)} or ask the site; then, not at once, ${again}`;
     case 'site-changed':
-      return `${extract(url)} shows what a page has now: correct the mapping, then ${corrected}`;
+      return `${extract} shows what a page has now: correct the mapping, then ${corrected}`;
     case 'poison':
-      return `the program died twice at these pages: ${extract(url)} shows where; leave them out of the product list and report the fault`;
+      return `the program died twice at these pages: ${extract} shows where; leave them out of the product list and report the fault`;
     case 'lost-instance':
       return `orchestrator explain ${run.id} says why instances were lost; ${again}`;
     case 'upload':
@@ -224,7 +228,7 @@ function todoOf(run: Run, group: Group, share: number): string {
     case 'load':
       return `the result table refuses the values: correct the column or the mapping, then ${again}`;
     case 'assert':
-      return `${extract(url)} shows what the page has: correct the mapping or its assert, then ${corrected}`;
+      return `${extract} shows what the page has: correct the mapping or its assert, then ${corrected}`;
     case 'deadline':
       return `${again} crawls the rest; for the next night orchestrator explain ${run.id} says how many instances it takes`;
     case 'budget':

@@ -232,7 +232,7 @@ export function TokenDialog() {
 
 /** Everything here comes from the site: text, never HTML. */
 export function EvidenceView({ evidence }: { evidence: Evidence }) {
-  const { status, url, rule, headers, body } = evidence;
+  const { status, url, rule, headers, body, request } = evidence;
   return (
     <details class="evidence">
       <summary>
@@ -240,6 +240,7 @@ export function EvidenceView({ evidence }: { evidence: Evidence }) {
         {status !== null && `, HTTP ${status}`}
       </summary>
       <p class="url">{url}</p>
+      {request && <pre tabIndex={0}>POST {request.body}</pre>}
       {Object.keys(headers).length > 0 && (
         <pre tabIndex={0}>
           {Object.entries(headers)
