@@ -6,7 +6,7 @@
 import type { CookieJar, JarContents, ReplyCookies } from '../../shared/adapters/http/cookie-jar.ts';
 import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 
-/** 307 and 308 ask for the same request at another URL (RFC 9110, 15.4.8); after another redirect clients send a GET. */
+/** 307 and 308 ask for the same request at another URL (RFC 9110, 15.4.8); after others clients send a GET. */
 export const keepsMethod = (status: number): boolean => status === 307 || status === 308;
 
 /** Maximum times that a page's own URL is requested: a site may ask for consent, and then for a country. */

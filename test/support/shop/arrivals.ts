@@ -14,8 +14,10 @@ export interface Arrival {
   method: string;
   /** As sent: percent-encoded, with the query. */
   path: string;
-  /** Product ID, decoded; null when the path is not a product page. */
+  /** Product ID, decoded; null when the path is not a product page. Of a POST, the one that its body names. */
   id: string | null;
+  /** What a POST has sent; omitted until it has arrived. */
+  body?: string;
   userAgent: string;
   /** Monotonic ms since the shop's start. */
   atMs: number;

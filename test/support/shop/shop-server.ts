@@ -1,10 +1,21 @@
 /** The demo shop's HTTP server: records each arrival, then passes the request to the site or the control API. */
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import { Arrivals } from './arrivals.ts';
 import { Bans } from './bans.ts';
 import { CONTROL_PATH, answerControl } from './control.ts';
+import { readApiRequest } from './post-api.ts';
 import { Rules } from './rules.ts';
 import { placeOf, type ShopSettings, Site } from './site.ts';
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  // A client that has gone needs no answer.
+  await pipeline(request, async (body: AsyncIterable<Buffer>) => {
+    for await (const chunk of body) chunks.push(chunk);
+  }).catch(() => undefined);
+  return Buffer.concat(chunks).toString('utf8');
+}
 
 /** A shop that is not yet listening. */
 export function createShopServer(settings: ShopSettings): Server {
@@ -34,8 +45,17 @@ export function createShopServer(settings: ShopSettings): Server {
       wallMs: Date.now(),
     });
     response.on('close', () => arrivals.end(entry, response.headersSent ? response.statusCode : 0));
-    request.resume();
-    site.serve(request, response, place, address);
+    if (request.method !== 'POST') {
+      request.resume();
+      site.serve(request, response, place, address);
+      return;
+    }
+    void readBody(request).then((body) => {
+      entry.body = body;
+      const asked = readApiRequest(place.path, request.headers['content-type'] ?? '', body);
+      entry.id = asked?.id ?? null;
+      site.serve(request, response, { ...place, id: entry.id, ...(asked && { asked }) }, address);
+    });
   });
   // As long as common front-end servers keep idle connections, so that a crawl at 10 s per page can keep its own.
   server.keepAliveTimeout = 75_000;

@@ -12,6 +12,7 @@ import { LinkedShop } from './linked/linked-shop.ts';
 import { robotsWithSitemaps, sendSitemap, sitemapChunks } from './linked/sitemaps.ts';
 import { Wiki } from './linked/wiki.ts';
 import { renderPage } from './page.ts';
+import type { ApiRequest } from './post-api.ts';
 import { behaviourOfPrefix } from './prefixes.ts';
 import { STRANGE_IDS, expectedProduct, numberOfProduct } from './product.ts';
 import { renderReviews } from './reviews.ts';
@@ -35,6 +36,8 @@ export interface Place {
   query: URLSearchParams;
   /** Product ID, decoded; null when the path is not a product page. */
   id: string | null;
+  /** Of a POST to one of the shop's APIs. */
+  asked?: ApiRequest;
 }
 
 /** Paths of page assets. */
@@ -92,6 +95,7 @@ export class Site {
     if (place.kind === 'robots') return this.#sendRobots(response, origin);
     const refusal = place.kind === 'page' ? this.#bans.take(address) : this.#bans.peek(address);
     if (refusal) return misbehave(this.#exchange(response, place), refusal);
+    if (place.asked) return this.#sendAsked(response, place, place.asked);
     if (request.method !== 'GET' && request.method !== 'HEAD') return sendNote(response, 405, 'method not allowed');
     switch (place.kind) {
       case 'asset':
@@ -125,6 +129,17 @@ export class Site {
     const exchange = this.#exchange(response, place);
     if (behaviour) misbehave(exchange, behaviour);
     else exchange.sendPage();
+  }
+
+  #sendAsked(response: ServerResponse, place: Place, { id, answer }: ApiRequest): void {
+    const behaviour = id !== null && this.#sells(id) ? this.#rules.take(id) : null;
+    const sendPage = (): void => {
+      const data = id !== null && this.#sells(id) ? dataOf(expectedProduct(this.#settings.seed, id)) : null;
+      const { status, json } = answer(data);
+      response.writeHead(status, { 'content-type': 'application/json', etag: '"api"' }).end(JSON.stringify(json));
+    };
+    if (behaviour) misbehave({ ...this.#exchange(response, place), sendPage }, behaviour);
+    else sendPage();
   }
 
   #sells(id: string): boolean {
