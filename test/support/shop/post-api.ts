@@ -57,7 +57,7 @@ function readLookup(contentType: string, body: string): ApiRequest {
 
 const toHits = (product: object | null) => ({
   status: product === null ? 404 : 200,
-  json: product === null ? { error: 'no such product' } : { total: 1, hits: [{ product }] },
+  json: product === null ? { error: 'no such product' } : { total: 1, hits: [product] },
 });
 
 function parsed(body: string): Record<string, unknown> | null {
