@@ -111,7 +111,7 @@ describe('site.request', () => {
     await shop.reset();
     const again = await endOf(fleet.start('retry', report.run, '--dry-run', '--json'));
     expect(again.report.products, again.stderr).toMatchObject({ planned: 2, stored: 2 });
-    expect((await asked()).map(({ id }) => id).toSorted()).toEqual([sent, broken]);
+    expect(new Set((await asked()).map(({ id }) => id))).toEqual(new Set([sent, broken]));
 
     const trial = await fleet.run('extract', '--id', fine);
     expect(trial.exitCode, trial.stderr).toBe(0);

@@ -50,12 +50,14 @@ export function createShopServer(settings: ShopSettings): Server {
       site.serve(request, response, place, address);
       return;
     }
-    void readBody(request).then((body) => {
+    const answerPost = async (): Promise<void> => {
+      const body = await readBody(request);
       entry.body = body;
       const asked = readApiRequest(place.path, request.headers['content-type'] ?? '', body);
-      entry.id = asked?.id ?? null;
+      if (asked) entry.id = asked.id;
       site.serve(request, response, { ...place, id: entry.id, ...(asked && { asked }) }, address);
-    });
+    };
+    void answerPost();
   });
   // As long as common front-end servers keep idle connections, so that a crawl at 10 s per page can keep its own.
   server.keepAliveTimeout = 75_000;

@@ -94,7 +94,7 @@ describe('products that are requested by POST', () => {
       (path, _tries, _via, parts) => {
         sent.push(parts.validators);
         const page = fine(path);
-        return { ...page, reply: { ...page.reply!, headers: { etag: '"2"' }, bytes: 10 } } as PageResult;
+        return { ...page, reply: { ...page.reply!, headers: { etag: '"2"' }, bytes: 10 } };
       },
       posted,
     );
