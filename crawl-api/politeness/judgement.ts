@@ -115,6 +115,12 @@ export function withRequest(evidence: Evidence, request: PageRequest): Evidence 
   return { ...evidence, request: { identity: identityOf(request), body } };
 }
 
+/** The judgement with the request in its evidence. */
+export const named = (judgement: Judgement, request: PageRequest | undefined): Judgement =>
+  request === undefined || judgement.evidence === null
+    ? judgement
+    : { ...judgement, evidence: withRequest(judgement.evidence, request) };
+
 /** The text cut to at most this many bytes, without cutting a character in two. */
 function cutToBytes(text: string, limit: number): string {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit));

@@ -8,7 +8,7 @@ import { productUrl } from '../../shared/domain/product.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isAmbiguous, readingsOf } from '../../shared/domain/ambiguous-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
-import { accused, type Judgement, unremarkable, withRequest } from '../politeness/judgement.ts';
+import { accused, type Judgement, named, unremarkable } from '../politeness/judgement.ts';
 import type { JudgedFetch } from './pages.ts';
 import { fetchProduct, type ProductParts } from './product.ts';
 import type { QueueState } from './queue-state.ts';
@@ -74,9 +74,7 @@ export class CanaryPages {
       if (canary === null) this.#settleDoubt(unremarkable('failed'));
       return this.ask(parts, work);
     }
-    const compared = compare(fetched, canary);
-    const evidence = compared.evidence && withRequest(compared.evidence, parts.requests.ofProduct(url, id));
-    const judgement = { ...compared, evidence };
+    const judgement = compare(fetched, canary);
     if (canary === null) this.#settleDoubt(judgement);
     else if (judgement.rule === DIFFERS && this.#lastStored() !== null) {
       this.#inDoubt = canary.id;
@@ -122,11 +120,12 @@ export class CanaryPages {
   }
 }
 
-function compare({ page, judgement, url }: Extract<JudgedFetch, { kind: 'judged' }>, canary: Canary | null): Judgement {
+function compare(fetched: Extract<JudgedFetch, { kind: 'judged' }>, canary: Canary | null): Judgement {
+  const { page, judgement, url, request } = fetched;
   if (judgement.kind !== 'right' || page.kind !== 'page' || canary === null) return judgement;
   return (page.extraction.rows ?? []).some(({ row }) => differences(row, canary.fields).length === 0)
     ? judgement
-    : accused('odd', DIFFERS, url, page.reply);
+    : named(accused('odd', DIFFERS, url, page.reply), request);
 }
 
 /** `the canary P3 is out of date: price is 3, not 999`, for the user who configured it. */

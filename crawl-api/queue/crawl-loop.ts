@@ -150,10 +150,8 @@ export class CrawlLoop {
     const { canAsk } = canaryPages;
     const watched = watch.seen(judgement, { canAsk, held: this.#held }, isSlow);
     const advice = canAsk && isLessStored(judgement, result) ? 'ask' : watched;
-    const evidence = withRequest(
-      judgement.evidence ?? createEvidence(UNPROVED[judgement.kind] ?? 'slow', result.url, null),
-      requests.ofProduct(result.url, item.id),
-    );
+    const unproved = (): Evidence => createEvidence(UNPROVED[judgement.kind] ?? 'slow', result.url, null);
+    const evidence = judgement.evidence ?? withRequest(unproved(), requests.ofProduct(result.url, item.id));
     // The result of a right page stands, whatever happens to the address.
     if (judgement.kind === 'right') await this.#accept(item, result, { proves: true }, work);
     if (advice === 'hold') await this.#hold(item, end, work);

@@ -20,7 +20,7 @@ import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
 import { judge } from '../politeness/ban-rules.ts';
-import { accused, type Judgement, type SeenPage, withRequest } from '../politeness/judgement.ts';
+import { accused, type Judgement, named, type SeenPage } from '../politeness/judgement.ts';
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
@@ -73,9 +73,18 @@ export interface PageTarget {
 export type JudgedFetch =
   /**
    * `url` is the final URL, after redirects. `doubtful`: every page that was judged is right, but a part of the product
-   * was missing, for a reason that may be a ban. `alone`: the whole product came from one request.
+   * was missing, for a reason that may be a ban. `alone`: the whole product came from one request. `request`: the one
+   * that led to the page, if it is no GET.
    */
-  | { kind: 'judged'; page: PageResult; url: string; judgement: Judgement; doubtful?: true; alone?: boolean }
+  | {
+      kind: 'judged';
+      page: PageResult;
+      url: string;
+      judgement: Judgement;
+      doubtful?: true;
+      alone?: boolean;
+      request?: PageRequest;
+    }
   /** The URL is forbidden by robots.txt or, behind a redirect, by site.follow.deny; nothing was sent. */
   | { kind: 'disallowed'; url: string; by: 'robots' | 'deny' }
   | NotNow;
@@ -97,7 +106,9 @@ export class Pages {
   /** Fetches and judges one page. `work` aborts a request in flight. */
   async fetch(target: PageTarget, work: AbortSignal): Promise<JudgedFetch> {
     const fetched = await this.#fetchAsked(target, work);
-    return target.post === undefined ? fetched : withRequestOf(fetched, { url: target.url, post: target.post });
+    if (target.post === undefined || fetched.kind !== 'judged') return fetched;
+    const request = { url: target.url, post: target.post };
+    return { ...fetched, request, judgement: named(fetched.judgement, request) };
   }
 
   async #fetchAsked(target: PageTarget, work: AbortSignal): Promise<JudgedFetch> {
@@ -277,13 +288,6 @@ export class Pages {
       if (news && interruptible) return false;
     }
   }
-}
-
-/** Names the request in the evidence against its page. */
-export function withRequestOf(fetched: JudgedFetch, request: PageRequest): JudgedFetch {
-  if (fetched.kind !== 'judged' || fetched.judgement.evidence === null) return fetched;
-  const { judgement } = fetched;
-  return { ...fetched, judgement: { ...judgement, evidence: withRequest(judgement.evidence!, request) } };
 }
 
 /** Refusals by a redirect whose target is no refusal itself: with its cookies, the site may answer with the page. */

@@ -13,12 +13,12 @@ import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES } from '../../shared/wi
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
 import { rowBytes } from '../extract/values.ts';
-import { accused, type Judgement, LESS_THAN_USUAL, unremarkable, withRequest } from '../politeness/judgement.ts';
+import { accused, type Judgement, LESS_THAN_USUAL, named, unremarkable, withRequest } from '../politeness/judgement.ts';
 import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
 import type { NotNow, PageResult } from '../fetch/page-result.ts';
 import { stampOf } from '../fetch/validators.ts';
-import { type JudgedFetch, type Pages, withRequestOf } from './pages.ts';
+import type { JudgedFetch, Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
 export interface ProductParts {
@@ -49,13 +49,9 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
   const { n, id, validators } = item;
   const target = { n, product: { id, url }, interruptible: true, extent: 'all', validators } as const;
   const fetched = await fetchProduct(parts, target, work);
-  const end = toEnd(parts, item, url, fetched);
-  if (end.kind === 'not-now' || end.result.outcome !== 'failed' || end.result.evidence === undefined) return end;
-  const evidence = withRequest(end.result.evidence, parts.requests.ofProduct(url, id));
-  return { ...end, result: { ...end.result, evidence } };
+  return toEnd(parts, item, url, fetched);
 }
 
-/** The result goes by the product's own URL. */
 function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetch): VisitEnd {
   const { clock, baseline, site, requests, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
@@ -72,6 +68,8 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   const isNamed = site.conditional && fetched.alone && requests.templateOf(url)?.method !== 'POST';
   const stamp = isNamed && page.reply !== null ? stampOf(page.reply) : null;
   const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
+  if (fetched.request !== undefined && result.outcome === 'failed' && result.evidence !== undefined)
+    result.evidence = withRequest(result.evidence, fetched.request);
   const finalUrl = page.reply?.url ?? url;
   // A body that names the product makes the page at any URL its own.
   if (result.outcome === 'stored' && finalUrl !== url && !bodyNamesProduct(requests.templateOf(url)))
@@ -117,18 +115,9 @@ export async function fetchProduct(
   target: ProductTarget,
   work: AbortSignal,
 ): Promise<JudgedFetch> {
-  const request = parts.requests.ofProduct(target.product.url, target.product.id);
-  const fetched = await gatherProduct(parts, target, { request, work });
-  return request.post === undefined ? fetched : withRequestOf(fetched, request);
-}
-
-async function gatherProduct(
-  parts: ProductParts,
-  target: ProductTarget,
-  { request, work }: { request: PageRequest; work: AbortSignal },
-): Promise<JudgedFetch> {
   const { n, product: asked, extent } = target;
   const { url } = asked;
+  const request = parts.requests.ofProduct(url, asked.id);
   const first = await parts.pages.fetch({ ...target, ...request }, work);
   if (!isPage(first)) return first;
   const product = new GatheredProduct();
@@ -169,7 +158,10 @@ async function gatherProduct(
     alone,
   };
   if (parts.baseline.isThin(product.rows))
-    return { ...whole, judgement: accused('odd', LESS_THAN_USUAL, first.url, first.page.reply) };
+    return {
+      ...whole,
+      judgement: named(accused('odd', LESS_THAN_USUAL, first.url, first.page.reply), first.request),
+    };
   return isShorter ? { ...whole, doubtful: true } : whole;
 }
 

@@ -186,6 +186,23 @@ describe('an incident names the request', () => {
     expect(queue.state.incident?.evidence).toHaveProperty('request.identity');
   });
 
+  it('but not that of the product where a further page by GET is the evidence', async () => {
+    const site = (path: string): PageResult =>
+      path === '/more' ? refused(429) : fine(path, { t: 'x' }, [`${SHOP}/more`]);
+    const { queue } = await crawl(2, site, posted);
+    expect(queue.state.incident?.evidence).toMatchObject({ rule: 'status-429', url: `${SHOP}/more` });
+    expect(queue.state.incident?.evidence).not.toHaveProperty('request');
+  });
+
+  it('of a canary page that differs', async () => {
+    const canaries = [{ id: 'good', fields: { t: 'other' } }];
+    const { queue } = await crawl(2, (path, _tries, _via, { post }) => (/good/.test(post!.body) ? fine(path) : odd()), {
+      ...posted,
+      canaries,
+    });
+    expect(queue.state.incident?.evidence).toHaveProperty('request.identity');
+  });
+
   it('and a GET has none', async () => {
     const { queue } = await crawl(2, (path) => (path === '/p1' ? fine(path) : refused(429)));
     expect(queue.state.incident?.evidence).not.toHaveProperty('request');

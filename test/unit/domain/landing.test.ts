@@ -94,6 +94,9 @@ describe('The product whose own page this is', () => {
     [`${SHOP}/item/{id}`, 'shop.example/item/41/', '41'],
     [`${SHOP}/{path}`, 'shop.example/product/blue-teapot/', '/product/blue-teapot/'],
     [`${SHOP}/item/{id}`, 'shop.example/item/', null],
+    // The body of a POST names the product.
+    [`${SHOP}/graphql`, 'shop.example/graphql', null],
+    [`${SHOP}/graphql`, 'shop.example/graphql2', null],
     [`${SHOP}/item/{id}`, 'shop.example/item/41/reviews', null],
     [`${SHOP}/item/{id}`, 'other.example/item/41', null],
   ])('of %s at %s is %s', (template, page, id) => expect(productAt(template, page)).toBe(id));

@@ -25,6 +25,7 @@ export function ProductView({ id }: { id: string }) {
           </a>
         </p>
       )}
+      {nights[0]?.request && <pre tabIndex={0}>POST {nights[0].request.body}</pre>}
       <Rows rows={value.rows} />
       {value.changes.map((history) => (
         <Changes key={history.table} {...history} />

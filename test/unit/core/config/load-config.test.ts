@@ -382,6 +382,10 @@ database: { url: "postgres://x" }
       'site.mapping.request.body: has a GraphQL subscription',
       withSection(`{ ${POST}, body: { query: "subscription { a }" } }`),
     ],
+    [
+      'site.product_url.1.url: must contain {id}',
+      withDomains('[{ url: "https://shop.example/{id}" }, { url: "https://shop.test/api" }]'),
+    ],
     ['site.render: must be http', withSection(`{ ${POST}, body: "{}" }`).replace('interval: 200ms', 'render: auto')],
     [
       'site.product_url: has a GraphQL mutation',

@@ -111,3 +111,20 @@ describe('discover.depth, allow and deny of earlier versions', () => {
     expect(() => discoveryConfig(read({ old: 'deny: no-such.txt' }))).toThrow('cannot read discover.deny, no-such.txt');
   });
 });
+
+it.each([
+  ['site.request', { request: { method: 'POST', reads_only: true, body: '{"id":"{id}"}' } }],
+  ['a request of its mapping', { mapping: { fields: { a: 'h1' }, request: { method: 'POST', reads_only: true } } }],
+] as const)('a discovery is refused with %s by POST', (_what, site) => {
+  const file = folder.file('fleet.yaml');
+  writeFileSync(
+    file,
+    JSON.stringify({
+      site: { product_url: 'https://shop.example/{id}', mapping: { fields: { title: 'h1' } }, ...site },
+      products: { query: 'select id from products' },
+      database: { url: 'sqlite:./data/fleet.db' },
+      discover: { sitemaps: 'auto', into: { table: 'found' } },
+    }),
+  );
+  expect(() => discoveryConfig(readConfig(file, {}))).toThrow('requests pages by POST, and a discovery follows links');
+});
