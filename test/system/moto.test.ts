@@ -12,13 +12,14 @@ import {
 import { clientsFor } from '../support/sandbox/clients.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
 import { gapsOf } from '../support/shop/arrivals.ts';
-import { productIds } from '../support/shop/product.ts';
+import { JSON_MAPPING, productIds } from '../support/shop/product.ts';
 import { endOf } from './fleet.ts';
 import { expectAllStored } from './soundness.ts';
 import { useStage } from './stage.ts';
 import { expectTrueRows } from './stored-rows.ts';
 
 const IDS = productIds(40);
+const byText = (a: string, b: string): number => a.localeCompare(b);
 const MOTO = await findMotoServer();
 if (MOTO === null) sayMotoIsMissing('whole dry runs at moto');
 
@@ -66,6 +67,29 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     expect(stderr).toContain("ELBv2: the sandbox's balancer");
     // Each instance crawls from an address of its own, which moto does not know.
     expect(new Set(withoutSlowBoots(report).shards.map((s) => s.address)).size).toBe(2);
+    await expectProvedAndGone();
+  });
+
+  it('asks a search by POST for each product', { tags: ['nightly'] }, async () => {
+    const fields = Object.fromEntries(
+      Object.entries(JSON_MAPPING.fields).map(([name, field]) => {
+        return [name, { ...field, jsonpath: field.jsonpath.replace('$', '$.hits[0]') }];
+      }),
+    );
+    await open(IDS, {
+      aws: { endpoint: moto.endpoint },
+      site: {
+        product_url: `${shop.url}/search`,
+        request: { method: 'POST', reads_only: true, body: { query: '{id}', size: 1 } },
+        mapping: { fields },
+      },
+      run: { deadline: '60s', grace: '30s', min_instances: 2 },
+    });
+    expectAllStored(await fleet.dryRun(), IDS.length);
+    const asked = (await shop.log()).filter(({ kind }) => kind === 'page');
+    expect(asked.map(({ method, path, body }) => `${method} ${path} ${body}`).toSorted(byText)).toEqual(
+      IDS.map((id) => `POST /search ${JSON.stringify({ query: id, size: 1 })}`),
+    );
     await expectProvedAndGone();
   });
 
