@@ -381,6 +381,28 @@ describe('settingsOf', () => {
   });
 });
 
+describe('site.request', () => {
+  const of = (site: Record<string, unknown>) => {
+    const settings = settingsOf(config(site), TARGET, planOf(config(site)));
+    return { ...settings, read: settings.results.conditional };
+  };
+  const post = (body: string) => ({ request: { method: 'POST', reads_only: true, body } });
+
+  it('is kept where it is a POST, and nothing else changes', () => {
+    const { site } = of(post('{"id":"{id}"}'));
+    expect(site).toMatchObject({ request: { method: 'POST', body: '{"id":"{id}"}', contentType: 'application/json' } });
+    expect({ ...site, request: undefined }).toEqual({ ...of({}).site, request: undefined });
+    expect(of({ request: { method: 'GET' } })).toEqual(of({}));
+  });
+
+  it('lets no page count as read that was read by another request', () => {
+    const conditional = { conditional: true };
+    const named = [{}, post('{"a":"{id}"}'), post('{"b":"{id}"}')].map((site) => of({ ...conditional, ...site }).read);
+    expect(new Set(named).size).toBe(3);
+    expect(of({ ...conditional, request: { method: 'GET' } }).read).toBe(named[0]);
+  });
+});
+
 describe('what instances crawl by', () => {
   it('has none of the secrets of the run', () => {
     const secrets = Array.from({ length: 7 }, (_, i) => `a-secret-of-the-run-${i}`);
