@@ -22,7 +22,7 @@ import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
 import { PagePass } from './page-pass.ts';
 import { asText, mapValues, processValues, type StepContext, trimLinks } from './processors.ts';
 import { BrokenText, hasBreaks, joinPieces, replaceBreaks } from './text-breaks.ts';
-import { indexSections } from './url-patterns.ts';
+import { indexSections } from '../../shared/domain/url-patterns.ts';
 
 export interface CompiledField {
   field: Field;

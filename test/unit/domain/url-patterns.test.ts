@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
-import { indexSections, requiredTexts } from '../../../crawl-api/extract/url-patterns.ts';
+import { indexSections, requiredTexts } from '../../../shared/domain/url-patterns.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import type { PageMapping } from '../../../shared/domain/mapping.ts';
 
