@@ -2,6 +2,7 @@
 import type { PageMapping } from './mapping.ts';
 import { fillBody, type RequestTemplate } from './request-body.ts';
 import { requestIdentity } from './request-identity.ts';
+import { indexSections } from './url-patterns.ts';
 
 /** What a POST request sends. */
 export interface PostBody {
@@ -19,11 +20,6 @@ export interface PageRequest {
 export const identityOf = ({ url, post }: PageRequest): string =>
   requestIdentity(post === undefined ? { url } : { url, method: 'POST', body: post.body });
 
-interface Section {
-  patterns: readonly { isIn(url: string): boolean }[];
-  request: RequestTemplate | undefined;
-}
-
 /** What the requests of a site are made from. */
 interface RequestSettings {
   site: { request?: RequestTemplate };
@@ -40,14 +36,14 @@ export const asksByPost = ({ site, mapping }: RequestSettings): boolean =>
 
 export class PageRequests {
   readonly #own: RequestTemplate | undefined;
-  readonly #sections: readonly Section[];
+  /** The section that reads a page. */
+  readonly #sectionOf: (url: string) => Pick<PageMapping, 'request'> | null;
 
   /** @param compile called for the URL patterns of the mapping, if a section has a request of its own */
-  constructor({ site, mapping }: RequestSettings, compile: (pattern: string) => { isIn(url: string): boolean }) {
+  constructor({ site, mapping }: RequestSettings, compile: Parameters<typeof indexSections>[1]) {
     this.#own = site.request;
-    this.#sections = !hasSectionRequests(mapping)
-      ? []
-      : mapping.pages.map(({ urlPatterns, request }) => ({ patterns: urlPatterns.map(compile), request }));
+    const sections = mapping.pages.map((value) => ({ value, patterns: value.urlPatterns }));
+    this.#sectionOf = hasSectionRequests(mapping) ? indexSections(sections, compile) : () => null;
   }
 
   /** The request for a product's own page. */
@@ -63,11 +59,6 @@ export class PageRequests {
   /** How a product with this URL is requested; undefined: by GET. */
   templateOf(url: string): RequestTemplate | undefined {
     return this.#sectionOf(url)?.request ?? this.#own;
-  }
-
-  /** The section that reads the page: the first one that fits its URL. */
-  #sectionOf(url: string): Section | undefined {
-    return this.#sections.find(({ patterns }) => patterns.length === 0 || patterns.some((one) => one.isIn(url)));
   }
 }
 
