@@ -134,7 +134,7 @@ function describeOutcome({ outcome, reason, detail, rows }: TrialReport): string
 }
 
 /** The most common reason for a missing value: a script fills it in. */
-function adviseBrowser({ by, reason, mapping }: TrialReport): string[] {
-  if (by !== 'http' || reason !== 'parse' || mapping === null) return [];
+function adviseBrowser({ by, post, reason, mapping }: TrialReport): string[] {
+  if (by !== 'http' || post !== undefined || reason !== 'parse' || mapping === null) return [];
   return ['If a browser shows the value, try --render browser.'];
 }

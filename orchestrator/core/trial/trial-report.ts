@@ -19,6 +19,8 @@ export type FieldReport = ReturnType<typeof reportField> & { broken: string | nu
 export interface TrialReport {
   url: string;
   by: 'http' | 'browser' | 'file';
+  /** The body of a POST; omitted where the page is requested by GET. */
+  post?: string;
   requests: { url: string; status: number | null }[];
   outcome: 'stored' | 'gone' | 'failed';
   /** The reason of a failed product, as in the ledger. */
@@ -43,6 +45,7 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
   const base = {
     url,
     by: trial.file === null ? trial.site.render : ('file' as const),
+    ...(trial.post && { post: trial.post.body }),
     requests: answer.requests,
     detail: null,
     kind: null,

@@ -48,6 +48,14 @@ it('asks for a product by its ID, and says how', async () => {
   expect(text).toContain(`POST ${shop.url}/api {"id":"a\\"b"}`);
 });
 
+it('does not advise a browser, which opens pages by GET', async () => {
+  const mapping = { fields: { title: { jsonpath: '$.nothing', required: true } } };
+  const { exitCode, report, text } = await runExtract({ configPath: configFor({ mapping }), id: 'P1' });
+  expect(exitCode).toBe(12);
+  expect(report).toMatchObject({ reason: 'parse', post: '{"id":"P1"}' });
+  expect(text).not.toContain('--render browser');
+});
+
 it('asks for a product by GET where the configuration does', async () => {
   const configPath = configFor({ product_url: `${shop.url}/item/{id}`, request: null });
   expect((await runExtract({ configPath, id: 'a b' })).report.outcome).toBe('stored');

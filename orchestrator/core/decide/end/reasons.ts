@@ -12,6 +12,7 @@ import {
   wordsOf,
 } from '../../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../../shared/domain/outcome.ts';
+import { asksByPost } from '../../../../shared/domain/page-requests.ts';
 import { productUrl } from '../../../../shared/domain/product.ts';
 import { formatDuration, formatSize } from '../../../../shared/domain/quantity.ts';
 import { nameOf, type ReasonRow } from '../../../../shared/domain/reason-row.ts';
@@ -190,7 +191,8 @@ function todoOf(run: Run, group: Group, share: number): string {
   // Those left by a site that has changed are under another reason.
   const corrected = tryAgain(run);
   if (reason === 'gone' || status === 404) return goneTodo(run, share);
-  if (scriptBuilt >= MOST * count && scriptBuilt > 0)
+  // A browser opens pages by GET.
+  if (scriptBuilt >= MOST * count && scriptBuilt > 0 && !asksByPost(run.settings))
     return site.render === 'http'
       ? `set site.render: auto, then ${corrected}`
       : `the browser finds no more either: see with ${extract} --render browser what it gets`;
