@@ -102,6 +102,15 @@ describe('the table of reasons', () => {
     );
   });
 
+  it('names the product where it is requested by POST, and no browser, which opens pages by GET', () => {
+    const run = withSite({ request: { method: 'POST', body: '{"id":"{id}"}', contentType: 'application/json' } });
+    const [built] = atEnd([['parse', lacks('price', true), 5]], { run });
+    expect(built!.todo).toMatch(/^orchestrator extract --id p0 shows what the page has/);
+    // A heartbeat names no product.
+    const instances = [instance({ misses: [miss('parse', lacks('price', false), { products: 9 })] })];
+    expect(liveReasons(run, instances)[0]!.todo).toMatch(/^orchestrator extract --id ID shows/);
+  });
+
   it('names what a page has besides the missing field', () => {
     expect(atEnd([['parse', lacks('price', false, ['title', 'brand']), 5]])[0]!.evidence).toBe(
       '5 of 5 lack price and have title, brand',
