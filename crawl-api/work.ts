@@ -10,6 +10,7 @@ import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { closeEpoch } from './callbacks/closing.ts';
 import { HeartbeatLoop } from './callbacks/heartbeat.ts';
 import type { MainServerClient } from './callbacks/main-server-client.ts';
+import type { RowPages } from './extract/row-pages.ts';
 import type { Retry } from './process/retry.ts';
 import type { Sources } from './open-sources.ts';
 import { PageTimes } from './politeness/pacer.ts';
@@ -30,6 +31,7 @@ export interface WorkParts extends Retry, Pick<UploaderParts, 'session' | 'openS
   sources: Pick<Sources, 'http' | 'browser'>;
   rules: SiteRules;
   follow: FollowRules;
+  rowPages: RowPages | null;
   /** Another instance has the slot: nothing more may be written. */
   onFenced: () => void;
 }
@@ -45,7 +47,7 @@ export interface Work {
   run: (stop: AbortSignal) => Promise<void>;
 }
 
-export function createWork({ sources, rules, follow: followRules, onFenced, ...parts }: WorkParts): Work {
+export function createWork({ sources, rules, follow: followRules, rowPages, onFenced, ...parts }: WorkParts): Work {
   const { settings, instanceId, queue, session, client, clock, random, log } = parts;
   const { site } = settings;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
@@ -104,6 +106,7 @@ export function createWork({ sources, rules, follow: followRules, onFenced, ...p
     ...sources,
     site,
     follow: followRules,
+    rowPages,
     reportsLinks: settings.links === 'report',
     rules,
     render: new RenderChoice(site.render),

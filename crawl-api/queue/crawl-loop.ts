@@ -21,8 +21,7 @@ import { type ProductParts, type VisitEnd, visitProduct } from './product.ts';
 import { RecordTooLargeError } from './journal-file.ts';
 import { untilWritten } from './journal-writer.ts';
 
-export interface CrawlLoopParts extends PagesParts {
-  reportsLinks: boolean;
+export interface CrawlLoopParts extends PagesParts, Pick<ProductParts, 'reportsLinks' | 'rowPages'> {
   watch: AddressWatch;
   canaryPages: CanaryPages;
   incidents: IncidentTracker;
@@ -54,10 +53,10 @@ export class CrawlLoop {
   #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
-    const { clock, site, reportsLinks } = parts;
+    const { clock, site, reportsLinks, rowPages } = parts;
     this.#parts = parts;
     const pages = new Pages(parts);
-    this.#product = { pages, clock, site, reportsLinks, baseline: this.#baseline };
+    this.#product = { pages, clock, site, reportsLinks, rowPages, baseline: this.#baseline };
   }
 
   /** Resolves when no further request will be sent; `stop` ends it immediately. */

@@ -6,6 +6,7 @@
 import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { FollowRules } from '../../shared/domain/follow-rules.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
+import type { LeftOutReason } from '../../shared/domain/left-out.ts';
 import { headerForbids } from '../../shared/domain/nofollow.ts';
 import { isAllowed, productToken } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
@@ -24,6 +25,7 @@ import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
 import { DISK_RETRY_MS } from './journal-writer.ts';
+import type { LeftPages } from './further-pages.ts';
 import type { Queue } from './queue.ts';
 
 export interface PagesParts {
@@ -70,11 +72,23 @@ export interface PageTarget {
 export type JudgedFetch =
   /**
    * `url` is the final URL, after redirects. `doubtful`: every page that was judged is right, but a part of the product
-   * was missing, for a reason that may be a ban. `alone`: the whole product came from one request.
+   * was missing, for a reason that may be a ban. `alone`: the whole product came from one request. `left`: further
+   * pages that it comes without.
    */
-  | { kind: 'judged'; page: PageResult; url: string; judgement: Judgement; doubtful?: true; alone?: boolean }
-  /** The URL is forbidden by robots.txt or, behind a redirect, by site.follow.deny; nothing was sent. */
-  | { kind: 'disallowed'; url: string; by: 'robots' | 'deny' }
+  | {
+      kind: 'judged';
+      page: PageResult;
+      url: string;
+      judgement: Judgement;
+      doubtful?: true;
+      alone?: boolean;
+      left?: LeftPages;
+    }
+  /**
+   * The URL is forbidden by robots.txt or, behind a redirect, by site.follow.deny; nothing was sent. `missing`: the
+   * required field that only this page can have.
+   */
+  | { kind: 'disallowed'; url: string; by: 'robots' | 'deny'; missing?: string }
   | NotNow;
 
 type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail };
@@ -130,9 +144,14 @@ export class Pages {
     }
   }
 
-  /** Whether a link of a product's page leads to a further page. */
-  leadsOn(site: string, link: string): boolean {
-    return this.mayFollow(site, link) && this.#parts.follow.mayFollow(link);
+  /**
+   * Where a link of a product's page leads: to a further page; to one that is left out; or to none, because the user
+   * does not want it.
+   */
+  judgeLink(site: string, link: string): 'further' | 'unwanted' | Extract<LeftOutReason, 'robots' | 'elsewhere'> {
+    if (!this.#parts.follow.mayFollow(link)) return 'unwanted';
+    if (!this.mayFollow(site, link)) return 'elsewhere';
+    return this.#isAllowed(link) ? 'further' : 'robots';
   }
 
   /** The place of its host among the further ones; -1 for a host of the site. */

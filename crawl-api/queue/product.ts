@@ -3,19 +3,23 @@
  * it.
  */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
+import { describeMissingField } from '../../shared/domain/failure-kind.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
+import { DEFAULT_MAX_PAGES } from '../../shared/domain/pages-per-product.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES } from '../../shared/wire/part.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
+import type { RowPages } from '../extract/row-pages.ts';
 import { rowBytes } from '../extract/values.ts';
 import { accused, type Judgement, LESS_THAN_USUAL, unremarkable } from '../politeness/judgement.ts';
 import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
 import type { NotNow, PageResult } from '../fetch/page-result.ts';
 import { stampOf } from '../fetch/validators.ts';
+import { FurtherPages, whyLeftOut } from './further-pages.ts';
 import type { JudgedFetch, Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
@@ -26,6 +30,7 @@ export interface ProductParts {
   site: SiteSettings;
   /** Links are reported with the result and not followed. */
   reportsLinks: boolean;
+  rowPages: RowPages | null;
 }
 
 export type VisitEnd =
@@ -53,10 +58,11 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   const { clock, baseline, site, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
   if (fetched.kind === 'disallowed') {
-    const [reason, detail] =
+    const [reason, why] =
       fetched.by === 'robots'
         ? (['robots', `robots.txt does not allow ${fetched.url}`] as const)
         : (['redirect', `it leads to ${fetched.url}, which site.follow.deny denies`] as const);
+    const detail = fetched.missing === undefined ? why : `${describeMissingField(fetched.missing)}: ${why}`;
     const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
     return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
   }
@@ -66,6 +72,10 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
   const finalUrl = page.reply?.url ?? url;
   if (result.outcome === 'stored' && finalUrl !== url) result.finalUrl = finalUrl.slice(0, MAX_LINK_CHARS);
+  if (result.outcome === 'stored' && fetched.left) {
+    result.leftOut = fetched.left.leftOut;
+    if (fetched.left.partial) result.partial = true;
+  }
   if (reportsLinks && result.outcome === 'stored' && page.kind === 'page')
     result.links = page.extraction.links.filter((link) => link.length <= MAX_LINK_CHARS);
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
@@ -78,9 +88,6 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
     waitMs: page.reply?.waitMs ?? null,
   };
 }
-
-/** Maximum pages of one product, including its own. */
-const MAX_PAGES = 20;
 
 export interface ProductTarget {
   /** The product's number, as in PageTarget. */
@@ -113,40 +120,55 @@ export async function fetchProduct(
   if (!isPage(first)) return first;
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
-  const { depth } = parts.site.follow ?? {};
-  const links = new LinkList(url, { depth, mayFollow: (link) => parts.pages.leadsOn(url, link) });
-  if (!parts.reportsLinks) links.note(first, 0);
-  let isShorter = false;
+  const { follow: { depth } = {}, maxPages = DEFAULT_MAX_PAGES } = parts.site;
+  const judgeLink: Pages['judgeLink'] = (site, link) => parts.pages.judgeLink(site, link);
+  const further = new FurtherPages(url, { depth, maxPages, judgeLink, rowPages: parts.rowPages });
+  if (!parts.reportsLinks) further.note(first.url, first.page.extraction.links, 0);
+  let isDoubtful = false;
+  let forbidden: Disallowed | null = null;
   // A redirect is a second request.
   let alone = first.url === url;
   // Usual fields were learned from whole products: a further page may fill them.
   const isEnough = (): boolean => product.incomplete() === null && !parts.baseline.isThin(product.rows);
-  const excess = (): string | null => (extent === 'all' ? product.excess(links.isCut) : null);
-  for (let next = links.next(); next !== undefined; next = links.next()) {
+  const excess = (): string | null => (extent === 'all' ? product.excess() : null);
+  for (let next = further.next(); next !== undefined; next = further.next()) {
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
     alone = false;
     const fetched = await parts.pages.fetch({ n, url: next.link, product: asked, interruptible: false }, work);
-    // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
-    if (fetched.kind === 'judged' && fetched.judgement.kind === 'gone') {
-      isShorter = true;
+    const why = whyLeftOut(fetched);
+    if (why !== null) {
+      further.leaveOut(next.link, why);
+      if (fetched.kind === 'disallowed') forbidden ??= fetched;
+      // Where a request was sent, its reply may be a ban.
+      isDoubtful ||= fetched.kind !== 'disallowed' || fetched.url !== next.link;
       continue;
     }
     if (!isPage(fetched)) return fetched;
-    if (!product.add(fetched)) return fetched.judgement.kind === 'odd' ? (product.incomplete() ?? fetched) : fetched;
-    links.note(fetched, next.depth);
+    if (!product.add(fetched))
+      return fetched.judgement.kind === 'odd' ? (product.incomplete()?.fetched ?? fetched) : fetched;
+    further.note(fetched.url, fetched.page.extraction.links, next.depth);
   }
+  const { left } = further;
   const incomplete = product.incomplete();
-  if (incomplete !== null) return incomplete;
+  if (incomplete !== null) {
+    const example = left?.leftOut.robots?.example;
+    forbidden ??= example === undefined ? null : { kind: 'disallowed', url: example, by: 'robots' };
+    return forbidden === null ? incomplete.fetched : { ...forbidden, missing: incomplete.field };
+  }
   const whole: Seen = {
     ...first,
     judgement: first.judgement.kind === 'right' ? first.judgement : unremarkable('right'),
     page: toWhole(first.page, product, excess()),
-    alone,
+    // A page that is allowed tomorrow would not be requested while the product's own page is unchanged.
+    alone: alone && !further.isCut,
+    ...(left && { left }),
   };
-  if (parts.baseline.isThin(product.rows))
+  if (!further.isCut && parts.baseline.isThin(product.rows))
     return { ...whole, judgement: accused('odd', LESS_THAN_USUAL, first.url, first.page.reply) };
-  return isShorter ? { ...whole, doubtful: true } : whole;
+  return isDoubtful ? { ...whole, doubtful: true } : whole;
 }
+
+type Disallowed = Extract<JudgedFetch, { kind: 'disallowed' }>;
 
 function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: string | null): PageResult {
   const { reply, extraction } = first;
@@ -156,47 +178,6 @@ function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: stri
 }
 
 const isPage = (fetched: JudgedFetch): fetched is SeenPage => fetched.kind === 'judged' && fetched.page.kind === 'page';
-
-interface LinkListRules {
-  /** Maximum links from the product's page to a further one; undefined: any. */
-  depth: number | undefined;
-  mayFollow: (link: string) => boolean;
-}
-
-/** Links that may be followed, each once, in the order found. */
-class LinkList {
-  readonly #known: Set<string>;
-  readonly #rules: LinkListRules;
-  readonly #waiting: { link: string; depth: number }[] = [];
-  #pages = 1;
-  /** More links were found than may be followed. */
-  isCut = false;
-
-  constructor(url: string, rules: LinkListRules) {
-    this.#known = new Set([url]);
-    this.#rules = rules;
-  }
-
-  /** @param depth links from the product's page to this one */
-  note({ url, page }: SeenPage, depth: number): void {
-    this.#known.add(url);
-    if (depth >= (this.#rules.depth ?? Infinity)) return;
-    for (const link of page.extraction.links) {
-      if (this.#known.has(link) || !this.#rules.mayFollow(link)) continue;
-      if (this.#pages === MAX_PAGES) {
-        this.isCut = true;
-        return;
-      }
-      this.#pages++;
-      this.#known.add(link);
-      this.#waiting.push({ link, depth: depth + 1 });
-    }
-  }
-
-  next(): { link: string; depth: number } | undefined {
-    return this.#waiting.shift();
-  }
-}
 
 /**
  * The rows that a product's pages give: with `rows` the records of all, one per key; else one row, whose empty fields
@@ -224,20 +205,19 @@ class GatheredProduct {
     return true;
   }
 
-  /** The first page without a required field that no other page has either; null when there is none. */
-  incomplete(): SeenPage | null {
+  /** The first page without a required field that no other page has either, and that field; null: there is none. */
+  incomplete(): { fetched: SeenPage; field: string } | null {
     const row = this.rows[0]?.row ?? {};
-    return this.#partial.find(({ missing }) => missing.some((name) => (row[name] ?? null) === null))?.fetched ?? null;
+    for (const { fetched, missing } of this.#partial) {
+      const field = missing.find((name) => (row[name] ?? null) === null);
+      if (field !== undefined) return { fetched, field };
+    }
+    return null;
   }
 
-  /**
-   * Why the product exceeds the limits, or null. With many rows the product then fails, because missing rows would
-   * count as deleted. A single row loses nothing by pages that were not fetched.
-   */
-  excess(isCut: boolean): string | null {
-    if (this.#bytes > MAX_ROWS_BYTES) return TOO_MANY_BYTES;
-    const isOne = this.rows.length === 1 && this.rows[0]?.key === null;
-    return isCut && !isOne ? `more than ${MAX_PAGES} pages` : null;
+  /** Why the product exceeds the limits, or null. Without all of its rows it fails: those missing would be deleted. */
+  excess(): string | null {
+    return this.#bytes > MAX_ROWS_BYTES ? TOO_MANY_BYTES : null;
   }
 
   /** False when it adds nothing. */

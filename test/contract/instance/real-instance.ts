@@ -2,6 +2,7 @@
 import type { MainServerClient, Reply } from '../../../crawl-api/callbacks/main-server-client.ts';
 import { sayHello } from '../../../crawl-api/callbacks/hello.ts';
 import type { FetchHooks, PageAnswer, PageSource } from '../../../crawl-api/fetch/page-result.ts';
+import { compileRowPages } from '../../../crawl-api/extract/row-pages.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { openQueue } from '../../../crawl-api/queue/open-queue.ts';
@@ -20,7 +21,8 @@ import type { InstanceStage, InstanceUnderTest } from './stage.ts';
 export async function makeRealInstance(stage: InstanceStage): Promise<InstanceUnderTest> {
   const rules = await compileSiteRules(stage.settings.site.ban, true);
   const follow = await compileFollowRules(stage.settings);
-  const instance = new RealInstance(stage, { rules, follow });
+  const rowPages = await compileRowPages(stage.settings.mapping);
+  const instance = new RealInstance(stage, { rules, follow, rowPages });
   instance.boot(false);
   return instance;
 }
@@ -30,14 +32,14 @@ const NEVER = new Promise<never>(() => undefined);
 
 class RealInstance implements InstanceUnderTest {
   readonly #stage: InstanceStage;
-  readonly #rules: Pick<WorkParts, 'rules' | 'follow'>;
+  readonly #rules: Pick<WorkParts, 'rules' | 'follow' | 'rowPages'>;
   readonly #journal = new MemoryJournal();
   readonly #keys = createKeyPair();
   #isReady = false;
   #process = new AbortController();
   #work: Work | null = null;
 
-  constructor(stage: InstanceStage, rules: Pick<WorkParts, 'rules' | 'follow'>) {
+  constructor(stage: InstanceStage, rules: Pick<WorkParts, 'rules' | 'follow' | 'rowPages'>) {
     this.#stage = stage;
     this.#rules = rules;
   }

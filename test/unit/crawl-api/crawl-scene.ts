@@ -9,6 +9,7 @@ import type {
   Reply,
   RequestParts,
 } from '../../../crawl-api/fetch/page-result.ts';
+import type { RowPages } from '../../../crawl-api/extract/row-pages.ts';
 import { PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
@@ -63,6 +64,9 @@ export interface SceneOptions {
   follow?: SiteSettings['follow'];
   /** What is not followed, as `DenyList` takes it. */
   deny?: string[];
+  maxPages?: number;
+  /** The mapping has `rows`. */
+  rowPages?: RowPages | null;
 }
 
 export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
@@ -136,6 +140,8 @@ export async function createScene(
     productUrl = `${SHOP}/{id}`,
     deny = [],
     follow,
+    maxPages,
+    rowPages = null,
   }: SceneOptions = {},
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
@@ -166,6 +172,7 @@ export async function createScene(
     ...(maxRequests === undefined ? {} : { maxRequests }),
     ...(keepCookies ? {} : { keepCookies }),
     ...(follow && { follow }),
+    ...(maxPages === undefined ? {} : { maxPages }),
   };
   const crawling = new Crawl({
     queue,
@@ -176,6 +183,7 @@ export async function createScene(
     browser: createSource('browser'),
     follow: await compileFollowRules({ site: settings, deny }),
     reportsLinks: false,
+    rowPages,
     rules: await compileSiteRules(NO_RULES, true),
     render: new RenderChoice(render),
     onIncident: () => undefined,

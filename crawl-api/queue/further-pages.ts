@@ -1,0 +1,124 @@
+/** The further pages of one product: which are requested, in which order, and which it comes without. */
+import type { LeftOut, LeftOutReason } from '../../shared/domain/left-out.ts';
+import { MAX_LINKS } from '../../shared/domain/mapping.ts';
+import { isSameSite } from '../../shared/domain/same-site.ts';
+import { MAX_LINK_CHARS } from '../../shared/wire/part.ts';
+import type { RowPages } from '../extract/row-pages.ts';
+import type { JudgedFetch, Pages } from './pages.ts';
+
+/** What a product comes without. */
+export interface LeftPages {
+  leftOut: LeftOut;
+  /** One of them may have rows of the product. */
+  partial: boolean;
+}
+
+export interface FurtherPagesRules {
+  /** Maximum links from the product's page to a further one; undefined: any. */
+  depth: number | undefined;
+  /** Maximum pages of the product, including its own. */
+  maxPages: number;
+  judgeLink: Pages['judgeLink'];
+  /** Null: the mapping gives one row a product. */
+  rowPages: RowPages | null;
+}
+
+/** Links that are remembered and counted though they are not followed: as many as one page may have. */
+const MAX_LEFT = MAX_LINKS;
+
+/** Links to them, each once, in the order found. */
+export class FurtherPages {
+  readonly #product: string;
+  readonly #rules: FurtherPagesRules;
+  readonly #known: Set<string>;
+  readonly #waiting: { link: string; depth: number }[] = [];
+  readonly #leftOut: LeftOut = {};
+  #isCut = false;
+  #partial = false;
+  #pages = 1;
+  #left = 0;
+
+  /** @param product the URL of its own page */
+  constructor(product: string, rules: FurtherPagesRules) {
+    this.#product = product;
+    this.#rules = rules;
+    this.#known = new Set([product]);
+  }
+
+  /**
+   * Takes the links of a page.
+   * @param depth links from the product's page to this one
+   */
+  note(url: string, links: readonly string[], depth: number): void {
+    this.#known.add(url);
+    if (depth >= (this.#rules.depth ?? Infinity)) return;
+    for (const link of links) {
+      if (this.#known.has(link)) continue;
+      const found = this.#rules.judgeLink(this.#product, link);
+      const way = found === 'further' && this.#pages >= this.#rules.maxPages ? 'limit' : found;
+      if (way === 'unwanted' || (way !== 'further' && this.#left >= MAX_LEFT)) continue;
+      this.#known.add(link);
+      if (way === 'elsewhere') this.#leaveOut(link, way, this.#mayBeOfProduct(link));
+      else if (way !== 'further') this.leaveOut(link, way);
+      else {
+        this.#pages++;
+        this.#waiting.push({ link, depth: depth + 1 });
+      }
+    }
+  }
+
+  next(): { link: string; depth: number } | undefined {
+    return this.#waiting.shift();
+  }
+
+  /** Leaves out a page that is on the site or on a host of site.follow.hosts. */
+  leaveOut(link: string, reason: LeftOutReason): void {
+    this.#leaveOut(link, reason, true);
+  }
+
+  #leaveOut(link: string, reason: LeftOutReason, isOfProduct: boolean): void {
+    this.#left++;
+    this.#isCut ||= isOfProduct;
+    const { pages = 0, example = link.slice(0, MAX_LINK_CHARS) } = this.#leftOut[reason] ?? {};
+    this.#leftOut[reason] = { pages: pages + 1, example };
+    if (isOfProduct && !this.#partial) this.#partial = (this.#rules.rowPages?.(link) ?? 'none') !== 'none';
+  }
+
+  /**
+   * A link to a host that is not read is no page of the product, as a rule: it is one if a section of the mapping names
+   * it, or on a subdomain of the site.
+   */
+  #mayBeOfProduct(link: string): boolean {
+    const { rowPages } = this.#rules;
+    return rowPages !== null && (rowPages(link) === 'named' || isSameSite(this.#product, link));
+  }
+
+  /** What was left out so far; null: nothing. */
+  get left(): LeftPages | null {
+    return this.#left === 0 ? null : { leftOut: this.#leftOut, partial: this.#partial };
+  }
+
+  /** True if values or rows of the product may be missing for what was left out. */
+  get isCut(): boolean {
+    return this.#isCut;
+  }
+}
+
+/**
+ * Why the product comes without this page; null for a page that counts. A page that failed for the moment, or that may
+ * be a ban, decides for the product.
+ */
+export function whyLeftOut(fetched: JudgedFetch): Exclude<LeftOutReason, 'limit'> | null {
+  switch (fetched.kind) {
+    case 'not-now':
+      return null;
+    case 'disallowed':
+      return fetched.by === 'robots' ? 'robots' : 'denied';
+    case 'judged': {
+      const { kind, rule } = fetched.judgement;
+      // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
+      if (kind === 'gone') return 'gone';
+      return kind === 'refusal' && rule === 'redirect-elsewhere' ? 'elsewhere' : null;
+    }
+  }
+}
