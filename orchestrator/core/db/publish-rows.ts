@@ -113,7 +113,8 @@ export async function idsForResults(
 }
 
 /**
- * Lists of the products with these values in the ledger. Not a join: the user's column may have another type or collation than ours.
+ * Lists of the products with these values in the ledger. Not a join: the user's column may have another type or
+ * collation than ours.
  */
 async function* idsOf(
   trx: Knex.Transaction,

@@ -633,8 +633,8 @@ export interface ResultStore extends ResultReader {
    * Copies staging into the result table by one INSERT … SELECT upsert and moves the run from `loading` to the given
    * end, in one transaction. A run with a cancel request ends `cancelled`, whatever the given end, and publishes no
    * rows. With `rows` in the mapping, the same transaction deletes rows of stored products that this run did not
-   * produce, unless the product is partial; with on_gone `delete` also the rows of gone products. Publishing again changes nothing. Products that a
-   * later run has published to the same table keep that run's rows.
+   * produce, unless the product is partial; with on_gone `delete` also the rows of gone products. Publishing again
+   * changes nothing. Products that a later run has published to the same table keep that run's rows.
    * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
    * If the result table refuses rows, nothing changes, and the result names them: at most one more than `most`, and
    * those that were found in a minute; for a held run, all.
