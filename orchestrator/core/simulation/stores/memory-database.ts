@@ -88,6 +88,8 @@ export interface MemoryRun {
   landings: Map<string, string>;
   /** What it has published, by product. */
   rows: Map<string, MemoryRow>;
+  /** Products with rows of earlier nights that the pages of this one do not show. */
+  older: Set<string>;
   events: RunEvent[];
   /** No chunk before this place waits. */
   firstWaiting: number;

@@ -151,7 +151,11 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
         const refusals = refused.map((key): Refusal => ({ id: key, outcome: 'failed', reason: 'load', detail: words }));
         return { refused: { refusals, complete: true, words } };
       }
-      if (!isCancelled) for (const [product, row] of run.staging ?? []) run.rows.set(product, { ...row, run_id: id });
+      if (!isCancelled) {
+        for (const [product, row] of run.staging ?? []) run.rows.set(product, { ...row, run_id: id });
+        for (const item of run.items)
+          if (item.outcome === 'stored' && item.leftOut === undefined) run.older.delete(item.id);
+      }
       const { exitCode, reason } = isCancelled ? CANCELLED : end;
       moveRun(run, isCancelled ? 'cancelled' : to, this.now(), { exitCode, reason });
       return { rows: run.rows.size };
