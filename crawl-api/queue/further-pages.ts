@@ -4,7 +4,8 @@ import { MAX_LINKS } from '../../shared/domain/mapping.ts';
 import { isSameSite } from '../../shared/domain/same-site.ts';
 import { MAX_LINK_CHARS } from '../../shared/wire/part.ts';
 import type { RowPages } from '../extract/row-pages.ts';
-import type { JudgedFetch, Pages } from './pages.ts';
+import type { LinkJudge } from '../politeness/link-judge.ts';
+import type { JudgedFetch } from './pages.ts';
 
 /** What a product comes without. */
 export interface LeftPages {
@@ -18,7 +19,7 @@ export interface FurtherPagesRules {
   depth: number | undefined;
   /** Maximum pages of the product, including its own. */
   maxPages: number;
-  judgeLink: Pages['judgeLink'];
+  links: Pick<LinkJudge, 'judgeLink'>;
   /** Null: the mapping gives one row a product. */
   rowPages: RowPages | null;
 }
@@ -54,7 +55,7 @@ export class FurtherPages {
     if (depth >= (this.#rules.depth ?? Infinity)) return;
     for (const link of links) {
       if (this.#known.has(link)) continue;
-      const found = this.#rules.judgeLink(this.#product, link);
+      const found = this.#rules.links.judgeLink(this.#product, link);
       const way = found === 'further' && this.#pages >= this.#rules.maxPages ? 'limit' : found;
       if (way === 'unwanted' || (way !== 'further' && this.#left >= MAX_LEFT)) continue;
       this.#known.add(link);

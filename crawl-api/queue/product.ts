@@ -24,7 +24,7 @@ import type { JudgedFetch, Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
 export interface ProductParts {
-  pages: Pages;
+  pages: Pick<Pages, 'fetch' | 'links'>;
   baseline: PageBaseline;
   clock: Clock;
   site: SiteSettings;
@@ -121,8 +121,8 @@ export async function fetchProduct(
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
   const { follow: { depth } = {}, maxPages = DEFAULT_MAX_PAGES } = parts.site;
-  const judgeLink: Pages['judgeLink'] = (site, link) => parts.pages.judgeLink(site, link);
-  const further = new FurtherPages(url, { depth, maxPages, judgeLink, rowPages: parts.rowPages });
+  const { pages, rowPages } = parts;
+  const further = new FurtherPages(url, { depth, maxPages, links: pages.links, rowPages });
   if (!parts.reportsLinks) further.note(first.url, first.page.extraction.links, 0);
   let isDoubtful = false;
   let forbidden: Disallowed | null = null;
