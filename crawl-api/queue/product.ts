@@ -58,11 +58,7 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   const { clock, baseline, site, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
   if (fetched.kind === 'disallowed') {
-    const [reason, why] =
-      fetched.by === 'robots'
-        ? (['robots', `robots.txt does not allow ${fetched.url}`] as const)
-        : (['redirect', `it leads to ${fetched.url}, which site.follow.deny denies`] as const);
-    const detail = fetched.missing === undefined ? why : `${describeMissingField(fetched.missing)}: ${why}`;
+    const { reason, detail } = describeForbidden(fetched);
     const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
     return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
   }
@@ -169,6 +165,15 @@ export async function fetchProduct(
 }
 
 type Disallowed = Extract<JudgedFetch, { kind: 'disallowed' }>;
+
+/** Why a product fails that needs a page which may not be requested. */
+export function describeForbidden({ url, by, missing }: Disallowed): { reason: 'robots' | 'redirect'; detail: string } {
+  const [reason, why] =
+    by === 'robots'
+      ? (['robots', `robots.txt does not allow ${url}`] as const)
+      : (['redirect', `it leads to ${url}, which site.follow.deny denies`] as const);
+  return { reason, detail: missing === undefined ? why : `${describeMissingField(missing)}: ${why}` };
+}
 
 function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: string | null): PageResult {
   const { reply, extraction } = first;

@@ -5,7 +5,7 @@ import type { PageTrial, TrialAnswer } from '../../shared/wire/page-trial.ts';
 import { type CompiledMapping, compileMapping } from '../extract/compile-mapping.ts';
 import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/chain.ts';
-import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
+import type { PageResult, PageSource } from '../fetch/page-result.ts';
 import { RedirectTrail } from '../fetch/redirect-trail.ts';
 import { isSameSite, MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { randomUUID } from 'node:crypto';
@@ -21,6 +21,7 @@ import { createTargetDispatcher } from '../../shared/adapters/http/target-dispat
 import { type OpenExtractor, PageFetcher } from '../fetch/page-fetcher.ts';
 import { type PageSurvey, surveyPage } from './survey-page.ts';
 import { findBrowser, openBrowser } from '../open-sources.ts';
+import { type FetchedPage, readFurther } from './read-further.ts';
 
 /** The last extractor to read the page: a browser's page is read several times while it builds itself. */
 interface LastReading {
@@ -48,8 +49,13 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
     const source = await openSource(trial, url, { mapping, openExtractor, scratch });
     cleanUps.push(() => source.close());
     const cookies = openJar(trial.site, systemClock);
-    const { result, requests } = await fetchOnce(source, url, cookies);
-    return describe(result, served ? [] : requests, last);
+    const first = await fetchOnce(source, url, cookies);
+    const answer = describe(first.result, served ? [] : first.requests, last);
+    const { further } = trial;
+    if (further === undefined || answer.outcome !== 'read' || answer.links.length === 0) return answer;
+    const fetch = (link: string, mayFollow: (to: string) => boolean): Promise<FetchedPage> =>
+      fetchOnce(source, link, cookies, mayFollow);
+    return { ...answer, further: await readFurther({ trial, further, first, fetch }) };
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
@@ -69,7 +75,7 @@ class SurveyingExtractor extends PageExtractor {
   }
 }
 
-function describe(result: PageAnswer, requests: Hop[], last: LastReading | null): TrialAnswer {
+function describe(result: PageResult, requests: Hop[], last: LastReading | null): TrialAnswer {
   switch (result.kind) {
     case 'page': {
       const { rows, missing, links } = result.extraction;
@@ -93,7 +99,6 @@ function describe(result: PageAnswer, requests: Hop[], last: LastReading | null)
       return { outcome: 'failed', requests, reason: result.reason, detail: result.detail };
     case 'redirect':
     case 'unchanged':
-    case 'not-now':
       throw new Error(`a trial cannot end as ${result.kind}`);
   }
 }
@@ -118,7 +123,8 @@ async function fetchOnce(
   source: PageSource,
   url: string,
   cookies: CookieJar | null,
-): Promise<{ result: PageAnswer; requests: Hop[] }> {
+  mayFollow: (to: string, from: string) => boolean = (to, from) => isSameSite(from, to),
+): Promise<FetchedPage> {
   const requests: Hop[] = [];
   const signal = new AbortController().signal;
   const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
@@ -127,10 +133,15 @@ async function fetchOnce(
     trail.note(target);
     const result = await source.fetch(target, hooks, signal, { cookies });
     requests.push({ url: target, status: result.kind === 'not-now' ? null : (result.reply?.status ?? null) });
-    if (result.kind === 'not-now') return { result, requests };
+    if (result.kind === 'not-now') throw new Error('a trial cannot end as not-now');
     trail.keep(result.reply?.cookies);
     const isRedirect = result.kind === 'redirect';
-    const refusal = isRedirect ? whyNotFollowed(target, result.to, trail, cookies !== null) : null;
+    const isOff = isRedirect && !mayFollow(result.to, target);
+    const refusal = !isRedirect
+      ? null
+      : isOff
+        ? `leaves the site: to ${result.to}`
+        : whyNotFollowed(result.to, trail, cookies !== null);
     const isAgain = result.kind === 'failed' && result.unread === true && requests.at(-2)?.url !== target;
     if (isRedirect && refusal === null) target = result.to;
     else if ((isRedirect || target !== url) && trail.beginsAgain()) target = url;
@@ -138,14 +149,14 @@ async function fetchOnce(
       return {
         result: refusal === null ? result : { ...NOT_FOLLOWED, detail: refusal, reply: result.reply },
         requests,
+        refusedTo: isOff ? result.to : null,
       };
     await systemClock.sleep(HOP_MS);
   }
 }
 
-/** Why a redirect is not followed; null for one that is. */
-function whyNotFollowed(from: string, to: string, trail: RedirectTrail, keepsCookies: boolean): string | null {
-  if (!isSameSite(from, to)) return `leaves the site: to ${to}`;
+/** Why a redirect within the site is not followed; null for one that is. */
+function whyNotFollowed(to: string, trail: RedirectTrail, keepsCookies: boolean): string | null {
   if (trail.mayFollow(to)) return null;
   const cookie = trail.cookie();
   const why =

@@ -78,7 +78,7 @@ export const keyedRowSchema = z.strictObject({
 /** One value of a chain. */
 export const chainValueSchema = z.custom<ChainValue>(isOne);
 
-const leftOutSchema: z.ZodType<LeftOut> = z.partialRecord(
+export const leftOutSchema: z.ZodType<LeftOut> = z.partialRecord(
   z.enum(LEFT_OUT_REASONS),
   z.strictObject({ pages: z.int().positive(), example: z.string().max(MAX_LINK_CHARS) }),
 );

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
+import { denyOf } from '../config/follow-section.ts';
 import { type Config, type Environment, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
 import { defaultSite, siteSettingsOf } from '../config/site-section.ts';
@@ -12,6 +13,8 @@ type TextFlag = 'configPath' | 'mapping' | 'url' | 'file' | 'urlOf' | 'field' | 
 
 export interface ExtractFlags extends Record<TextFlag, string | undefined> {
   render: 'http' | 'browser' | undefined;
+  /** Maximum pages of the product to read; by default READ_PAGES. */
+  pages: number | undefined;
   /** The browser to use; by default one is searched for. */
   chromiumPath: string | undefined;
   environment: Environment;
@@ -22,6 +25,9 @@ export interface ExtractFlags extends Record<TextFlag, string | undefined> {
 const UNKNOWN_PAGE = 'https://page.invalid/';
 /** The same for the products of a site; a trial reads one page and needs none. */
 const UNKNOWN_PRODUCT = `${UNKNOWN_PAGE}{id}`;
+
+/** Pages of a product that are read unless told otherwise: enough to see whether the links are right. */
+export const READ_PAGES = 3;
 
 /** Throws `usage` for flags that do not go together, and errors of reading the files. */
 export function readTrialInput(flags: ExtractFlags) {
@@ -49,9 +55,20 @@ export function readTrialInput(flags: ExtractFlags) {
       },
       chromiumPath: flags.chromiumPath ?? null,
     },
+    /** What a trial of further pages needs beside robots.txt; null: none are read. */
+    further: readsFurther(mapping, flags)
+      ? { deny: config ? denyOf(config) : [], pages: flags.pages ?? READ_PAGES }
+      : null,
     pageName: flags.file ?? page.url,
     mappingName: flags.mapping ?? config!.file,
   };
+}
+
+/** A saved page stands alone; so does a page whose mapping finds no links. */
+function readsFurther(mapping: Mapping, { file, pages }: ExtractFlags): boolean {
+  if (file !== undefined && pages !== undefined)
+    throw usage('--pages goes with --url: a saved page has no further ones', 'Leave it out.');
+  return file === undefined && pages !== 1 && mapping.pages.some(({ urlParsers }) => urlParsers.length > 0);
 }
 
 function readPage({ url, file, urlOf }: ExtractFlags): { url: string; file: string | null } {

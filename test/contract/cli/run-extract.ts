@@ -18,6 +18,7 @@ const NONE: ExtractFlags = {
   field: undefined,
   render: undefined,
   userAgent: undefined,
+  pages: undefined,
   chromiumPath: undefined,
   environment: {},
   features,
