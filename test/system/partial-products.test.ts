@@ -135,6 +135,18 @@ eachEngineByDay('reviews by page', (engine) => {
     expect(asked.filter((path) => FORBIDDEN.some((id) => path.startsWith(`/reviews/${id}?`)))).toEqual([]);
   });
 
+  it.runIf(engine === 'sqlite')('loads the same counts from the bucket', { tags: ['nightly'] }, async () => {
+    await openFleet();
+    await forbid();
+    const report = expectAllStored(await fleet.dryRun(), IDS.length);
+    const tables = await fleet.query(`select name from sqlite_master where type = 'table' and name like 'crawlfleet%'`);
+    for (const { name } of tables) await fleet.query(`drop table "${String(name)}"`);
+    const loaded = await fleet.run('load', report.run, '--json');
+    expect(loaded.exitCode, loaded.stderr).toBe(0);
+    expect((JSON.parse(loaded.stdout) as RunReport).furtherPages).toEqual(report.furtherPages);
+    expect((await fleet.run('verify', report.run)).exitCode).toBe(0);
+  });
+
   describe('a main server that is killed', { tags: ['nightly'] }, () => {
     it('resumes with the same counts', async () => {
       await openFleet();
