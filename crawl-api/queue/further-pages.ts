@@ -5,7 +5,6 @@ import { isSameSite } from '../../shared/domain/same-site.ts';
 import { MAX_LINK_CHARS } from '../../shared/wire/part.ts';
 import type { RowPages } from '../extract/row-pages.ts';
 import type { LinkJudge } from '../politeness/link-judge.ts';
-import type { JudgedFetch } from './pages.ts';
 
 /** What a product comes without. */
 export interface LeftPages {
@@ -102,24 +101,5 @@ export class FurtherPages {
   /** True if values or rows of the product may be missing for what was left out. */
   get isCut(): boolean {
     return this.#isCut;
-  }
-}
-
-/**
- * Why the product comes without this page; null for a page that counts. A page that failed for the moment, or that may
- * be a ban, decides for the product.
- */
-export function whyLeftOut(fetched: JudgedFetch): Exclude<LeftOutReason, 'limit'> | null {
-  switch (fetched.kind) {
-    case 'not-now':
-      return null;
-    case 'disallowed':
-      return fetched.by === 'robots' ? 'robots' : 'denied';
-    case 'judged': {
-      const { kind, rule } = fetched.judgement;
-      // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
-      if (kind === 'gone') return 'gone';
-      return kind === 'refusal' && rule === 'redirect-elsewhere' ? 'elsewhere' : null;
-    }
   }
 }

@@ -5,6 +5,7 @@
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import { describeMissingField } from '../../shared/domain/failure-kind.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
+import type { LeftOutReason } from '../../shared/domain/left-out.ts';
 import { DEFAULT_MAX_PAGES } from '../../shared/domain/pages-per-product.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
@@ -19,7 +20,7 @@ import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
 import type { NotNow, PageResult } from '../fetch/page-result.ts';
 import { stampOf } from '../fetch/validators.ts';
-import { FurtherPages, whyLeftOut } from './further-pages.ts';
+import { FurtherPages } from './further-pages.ts';
 import type { JudgedFetch, Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
@@ -162,6 +163,25 @@ export async function fetchProduct(
   if (!further.isCut && parts.baseline.isThin(product.rows))
     return { ...whole, judgement: accused('odd', LESS_THAN_USUAL, first.url, first.page.reply) };
   return isDoubtful ? { ...whole, doubtful: true } : whole;
+}
+
+/**
+ * Why the product comes without this page; null for a page that counts. A page that failed for the moment, or that may
+ * be a ban, decides for the product.
+ */
+function whyLeftOut(fetched: JudgedFetch): Exclude<LeftOutReason, 'limit'> | null {
+  switch (fetched.kind) {
+    case 'not-now':
+      return null;
+    case 'disallowed':
+      return fetched.by === 'robots' ? 'robots' : 'denied';
+    case 'judged': {
+      const { kind, rule } = fetched.judgement;
+      // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
+      if (kind === 'gone') return 'gone';
+      return kind === 'refusal' && rule === 'redirect-elsewhere' ? 'elsewhere' : null;
+    }
+  }
 }
 
 type Disallowed = Extract<JudgedFetch, { kind: 'disallowed' }>;
