@@ -18,7 +18,7 @@ export function pagesNote(world: Pick<World, 'run' | 'fleet'>): Action[] {
   const max = Math.max(pages.max, 2 * rounded);
   const detail =
     `products take ${mean.toFixed(1)} requests on average, and the run was planned for ${pages.mean} ` +
-    `(site.pages_per_product): it will end later than planned. For the next run set site.pages_per_product: ` +
+    `(site.pages_per_product): it may end later than planned. For the next run set site.pages_per_product: ` +
     `{ mean: ${rounded}, max: ${max} }`;
   return [{ kind: 'note', note: { key: 'site.pages_per_product', event: 'forecast', detail }, alarm: true }];
 }
@@ -29,8 +29,9 @@ function measuredPages({ run, fleet }: Pick<World, 'run' | 'fleet'>): number | n
   let [requests, served, seen, begun] = [0, 0, 0, 0];
   for (const { progress } of fleet.all) {
     if (progress === null) continue;
-    const { stored, gone, failed, pending, misses = [] } = progress;
-    requests += progress.requests - progress.canaries;
+    const { stored, gone, failed, pending, rendered, canaries, misses = [] } = progress;
+    // Where the browser repeats a request (site.render: auto), both were for one page.
+    requests += Math.max(progress.requests - rendered, rendered) - canaries;
     served += stored + gone;
     seen += stored + gone + failed + misses.reduce((sum, { waiting }) => sum + waiting, 0);
     // The requests for products that have no outcome yet count, so these products do.

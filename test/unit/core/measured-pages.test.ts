@@ -23,7 +23,7 @@ describe('pagesNote', () => {
   it('says after ten products what they take, and what to set', () => {
     expect(noteOf(world([{ stored: 9, requests: 9 * 36 }]))).toBeNull();
     expect(noteOf(world([{ stored: 10, requests: 360 }]))).toBe(
-      'products take 36.0 requests on average, and the run was planned for 20 (site.pages_per_product): it will end ' +
+      'products take 36.0 requests on average, and the run was planned for 20 (site.pages_per_product): it may end ' +
         'later than planned. For the next run set site.pages_per_product: { mean: 36, max: 72 }',
     );
     expect(noteOf(world([{ stored: 10, requests: 360 }], { mean: 20, max: 200 }))).toContain('{ mean: 36, max: 200 }');
@@ -39,6 +39,7 @@ describe('pagesNote', () => {
   it.each<[string, Partial<Progress>[]]>([
     ['the mean is not clearly beyond the planned one', [{ stored: 10, requests: 300 }]],
     ['it is so only with canary pages', [{ stored: 10, requests: 360, canaries: 100 }]],
+    ['the browser repeated them', [{ stored: 10, requests: 400, rendered: 200 }]],
     ['products under way took them', Array.from({ length: 10 }, () => ({ stored: 1, pending: 3, requests: 36 }))],
     ['products have failed, whose requests are repeated', [{ stored: 10, failed: 5, requests: 800 }]],
     [
