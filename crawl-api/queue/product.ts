@@ -31,6 +31,7 @@ export interface ProductParts {
   site: SiteSettings;
   /** Links are reported with the result and not followed. */
   reportsLinks: boolean;
+  /** Which pages may have rows; null: the mapping gives one row a product. */
   rowPages: RowPages | null;
 }
 

@@ -13,7 +13,7 @@
 export const LEFT_OUT_REASONS = ['robots', 'denied', 'elsewhere', 'gone', 'limit'] as const;
 export type LeftOutReason = (typeof LEFT_OUT_REASONS)[number];
 
-export interface LeftOutPages {
+interface LeftOutPages {
   pages: number;
   /** The URL of one of them. */
   example: string;

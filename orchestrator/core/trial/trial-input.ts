@@ -27,7 +27,7 @@ const UNKNOWN_PAGE = 'https://page.invalid/';
 const UNKNOWN_PRODUCT = `${UNKNOWN_PAGE}{id}`;
 
 /** Pages of a product that are read unless told otherwise: enough to see whether the links are right. */
-export const READ_PAGES = 3;
+const READ_PAGES = 3;
 
 /** Throws `usage` for flags that do not go together, and errors of reading the files. */
 export function readTrialInput(flags: ExtractFlags) {

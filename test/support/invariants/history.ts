@@ -106,7 +106,7 @@ interface SeenLinks {
 }
 
 /** What stores and parts count of products that were stored without further pages. */
-export interface SeenPartial {
+interface SeenPartial {
   /** Partial products, by the totals. */
   products: number;
   /** Products with pages left out, by reason. */
