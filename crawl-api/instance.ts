@@ -15,6 +15,7 @@ import type { Random } from '../shared/ports/random.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { importPublicKey } from '../shared/wire/signature.ts';
 import { sayHello } from './callbacks/hello.ts';
+import { compileRowPages } from './extract/row-pages.ts';
 import type { Log } from './process/retry.ts';
 import { MainServerClient } from './callbacks/main-server-client.ts';
 import type { InstanceMetadata } from './callbacks/metadata.ts';
@@ -60,6 +61,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const { site } = settings;
   const follow = await compileFollowRules(settings);
   const requests = await compileRequests(settings);
+  const rowPages = await compileRowPages(settings.mapping);
   const rules = await compileSiteRules(site.ban, provesPages(settings.mapping));
   const sources = await openSources({ ...parts, address, scratchDirectory: folder.scratchPath });
   const { queue, journal } = openQueue(parts, (apply) => {
@@ -104,6 +106,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     rules,
     follow,
     requests,
+    rowPages,
     onFenced: () => endNow('fenced'),
     clock,
     random,

@@ -11,6 +11,7 @@ import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { closeEpoch } from './callbacks/closing.ts';
 import { HeartbeatLoop } from './callbacks/heartbeat.ts';
 import type { MainServerClient } from './callbacks/main-server-client.ts';
+import type { RowPages } from './extract/row-pages.ts';
 import type { Retry } from './process/retry.ts';
 import type { Sources } from './open-sources.ts';
 import { PageTimes } from './politeness/pacer.ts';
@@ -32,6 +33,7 @@ export interface WorkParts extends Retry, Pick<UploaderParts, 'session' | 'openS
   rules: SiteRules;
   follow: FollowRules;
   requests: PageRequests;
+  rowPages: RowPages | null;
   /** Another instance has the slot: nothing more may be written. */
   onFenced: () => void;
 }
@@ -47,7 +49,8 @@ export interface Work {
   run: (stop: AbortSignal) => Promise<void>;
 }
 
-export function createWork({ sources, rules, follow: followRules, requests, onFenced, ...parts }: WorkParts): Work {
+export function createWork(given: WorkParts): Work {
+  const { sources, rules, follow: followRules, requests, rowPages, onFenced, ...parts } = given;
   const { settings, instanceId, queue, session, client, clock, random, log } = parts;
   const { site } = settings;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
@@ -107,6 +110,7 @@ export function createWork({ sources, rules, follow: followRules, requests, onFe
     site,
     follow: followRules,
     requests,
+    rowPages,
     reportsLinks: settings.links === 'report',
     rules,
     render: new RenderChoice(site.render),

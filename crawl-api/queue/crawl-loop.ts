@@ -22,10 +22,9 @@ import { type ProductParts, type VisitEnd, visitProduct } from './product.ts';
 import { RecordTooLargeError } from './journal-file.ts';
 import { untilWritten } from './journal-writer.ts';
 
-export interface CrawlLoopParts extends PagesParts {
+export interface CrawlLoopParts extends PagesParts, Pick<ProductParts, 'reportsLinks' | 'rowPages'> {
   /** How each page is requested. */
   requests: PageRequests;
-  reportsLinks: boolean;
   watch: AddressWatch;
   canaryPages: CanaryPages;
   incidents: IncidentTracker;
@@ -57,10 +56,10 @@ export class CrawlLoop {
   #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
-    const { clock, site, requests, reportsLinks } = parts;
+    const { clock, site, requests, reportsLinks, rowPages } = parts;
     this.#parts = parts;
     const pages = new Pages(parts);
-    this.#product = { pages, requests, clock, site, reportsLinks, baseline: this.#baseline };
+    this.#product = { pages, requests, clock, site, reportsLinks, rowPages, baseline: this.#baseline };
   }
 
   /** Resolves when no further request will be sent; `stop` ends it immediately. */

@@ -8,10 +8,9 @@ import type { FollowRules } from '../../shared/domain/follow-rules.ts';
 import type { PageRequest, PostBody } from '../../shared/domain/page-requests.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import { headerForbids } from '../../shared/domain/nofollow.ts';
-import { isAllowed, productToken } from '../../shared/domain/robots.ts';
+import { productToken } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
-import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
 import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
@@ -20,11 +19,13 @@ import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
 import { judge } from '../politeness/ban-rules.ts';
+import { LinkJudge } from '../politeness/link-judge.ts';
 import { accused, type Judgement, named, type SeenPage } from '../politeness/judgement.ts';
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
 import { DISK_RETRY_MS } from './journal-writer.ts';
+import type { LeftPages } from './further-pages.ts';
 import type { Queue } from './queue.ts';
 
 export interface PagesParts {
@@ -73,8 +74,8 @@ export interface PageTarget {
 export type JudgedFetch =
   /**
    * `url` is the final URL, after redirects. `doubtful`: every page that was judged is right, but a part of the product
-   * was missing, for a reason that may be a ban. `alone`: the whole product came from one request. `request`: the one
-   * that led to the page, if it is no GET.
+   * was missing, for a reason that may be a ban. `alone`: the whole product came from one request. `left`: further
+   * pages that it comes without. `request`: the one that led to the page, if it is no GET.
    */
   | {
       kind: 'judged';
@@ -83,10 +84,14 @@ export type JudgedFetch =
       judgement: Judgement;
       doubtful?: true;
       alone?: boolean;
+      left?: LeftPages;
       request?: PageRequest;
     }
-  /** The URL is forbidden by robots.txt or, behind a redirect, by site.follow.deny; nothing was sent. */
-  | { kind: 'disallowed'; url: string; by: 'robots' | 'deny' }
+  /**
+   * The URL is forbidden by robots.txt or, behind a redirect, by site.follow.deny; nothing was sent. `missing`: the
+   * required field that only this page can have.
+   */
+  | { kind: 'disallowed'; url: string; by: 'robots' | 'deny'; missing?: string }
   | NotNow;
 
 type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail };
@@ -94,12 +99,18 @@ type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail };
 const NOT_NOW: NotNow = { kind: 'not-now' };
 
 export class Pages {
+  readonly links: LinkJudge;
   readonly #parts: PagesParts;
   /** Wall-clock time of monotonic zero: setting the system clock does not change the gaps of start times. */
   readonly #wallMs: number;
 
   constructor(parts: PagesParts) {
     this.#parts = parts;
+    const { queue, domain } = parts;
+    this.links = new LinkJudge({
+      ...parts,
+      policies: () => ({ own: policyAt(queue.state.robots, domain), further: queue.state.robots?.further }),
+    });
     this.#wallMs = parts.clock.now() - parts.clock.monotonic();
   }
 
@@ -145,35 +156,13 @@ export class Pages {
         return { ...fetched, judgement: accused('refusal', 'redirect-post', url, reply) };
       if (!trail.mayFollow(to)) return { ...fetched, judgement: accused('refusal', 'redirect-loop', url, reply) };
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
-      if (!this.mayFollow(target.product.url, to))
+      if (!this.links.mayFollow(target.product.url, to))
         return { ...fetched, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
       if (this.#parts.follow.denies(to)) return { kind: 'disallowed', url: to, by: 'deny' };
       url = to;
       interruptible = false;
       validators = undefined;
     }
-  }
-
-  /** Whether a link of a product's page leads to a further page. */
-  leadsOn(site: string, link: string): boolean {
-    return this.mayFollow(site, link) && this.#parts.follow.mayFollow(link);
-  }
-
-  /** The place of its host among the further ones; -1 for a host of the site. */
-  #furtherHostOf(url: string): number {
-    const { hosts = [] } = this.#parts.site.follow ?? {};
-    return hosts.findIndex((origin) => sharesRobots(origin, url));
-  }
-
-  /**
-   * Whether a redirect or link may be followed: only to the same site or a further host, and only under rules that were
-   * read. With several domains only on the same host, because another one may be a domain of its own, with its own
-   * pace.
-   */
-  mayFollow(site: string, to: string): boolean {
-    const { site: settings, isOneOfMany } = this.#parts;
-    if (this.#furtherHostOf(to) !== -1) return true;
-    return isSameSite(site, to) && ((settings.robots === 'ignore' && !isOneOfMany) || sharesRobots(site, to));
   }
 
   /** Fetches a page, but follows no redirect; a second time with the browser if that may find what is missing. */
@@ -191,11 +180,11 @@ export class Pages {
   async #send(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { url } = request;
     for (let mayRepeat = true; ;) {
-      if (!this.#isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
+      if (!this.links.isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
       if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
       // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under
       // way.
-      if (!this.#isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
+      if (!this.links.isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
       const look = await this.#parts.onePage(async () =>
         this.#isTurn(work) ? this.#ask(request, mayRepeat, work) : null,
       );
@@ -254,19 +243,6 @@ export class Pages {
     return page ?? NOT_NOW;
   }
 
-  #isAllowed(url: string): boolean {
-    const { queue, domain, site } = this.#parts;
-    const { robots } = queue.state;
-    const policy = policyAt(robots, domain);
-    if (site.robots === 'ignore' || policy === null) return true;
-    const host = this.#furtherHostOf(url);
-    const own = host === -1 ? policy : robots?.further?.[host];
-    // While that of the site cannot be read, nothing is sent anyway, and its products wait.
-    if (own === policy && policy.access !== 'rules') return true;
-    const target = URL.parse(url);
-    return target === null || (own !== undefined && isAllowed(own, target.pathname + target.search));
-  }
-
   /** True when the request may be sent at this moment. */
   #isTurn(work: AbortSignal): boolean {
     return !this.#isStopped(work) && this.#parts.pacer.waitMs() <= 0;
@@ -312,7 +288,7 @@ function kindOf(via: Request['via'], page: PageAnswer): string | null {
   return `${via} ${Math.floor(page.reply.status / 100)}`;
 }
 
-function toSeenPage(page: PageResult): SeenPage {
+export function toSeenPage(page: PageResult): SeenPage {
   if (page.kind !== 'page') return page;
   const { reply, extraction } = page;
   return { kind: 'page', reply, missing: extraction.missing, hasValues: hasValues(extraction) };

@@ -3,8 +3,11 @@
  * it.
  */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
+import { describeMissingField } from '../../shared/domain/failure-kind.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
+import type { LeftOutReason } from '../../shared/domain/left-out.ts';
 import { identityOf, type PageRequest, type PageRequests } from '../../shared/domain/page-requests.ts';
+import { DEFAULT_MAX_PAGES } from '../../shared/domain/pages-per-product.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import { bodyNamesProduct } from '../../shared/domain/request-body.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
@@ -12,23 +15,27 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES } from '../../shared/wire/part.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
+import type { RowPages } from '../extract/row-pages.ts';
 import { rowBytes } from '../extract/values.ts';
 import { accused, type Judgement, LESS_THAN_USUAL, named, unremarkable, withRequest } from '../politeness/judgement.ts';
 import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
 import type { NotNow, PageResult } from '../fetch/page-result.ts';
 import { stampOf } from '../fetch/validators.ts';
+import { FurtherPages } from './further-pages.ts';
 import type { JudgedFetch, Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
 export interface ProductParts {
-  pages: Pages;
-  requests: PageRequests;
+  requests: Pick<PageRequests, 'ofProduct' | 'ofLink' | 'templateOf'>;
+  pages: Pick<Pages, 'fetch' | 'links'>;
   baseline: PageBaseline;
   clock: Clock;
   site: SiteSettings;
   /** Links are reported with the result and not followed. */
   reportsLinks: boolean;
+  /** Which pages may have rows; null: the mapping gives one row a product. */
+  rowPages: RowPages | null;
 }
 
 export type VisitEnd =
@@ -56,10 +63,7 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   const { clock, baseline, site, requests, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
   if (fetched.kind === 'disallowed') {
-    const [reason, detail] =
-      fetched.by === 'robots'
-        ? (['robots', `robots.txt does not allow ${fetched.url}`] as const)
-        : (['redirect', `it leads to ${fetched.url}, which site.follow.deny denies`] as const);
+    const { reason, detail } = describeForbidden(fetched);
     const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
     return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
   }
@@ -74,6 +78,10 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   // A body that names the product makes the page at any URL its own.
   if (result.outcome === 'stored' && finalUrl !== url && !bodyNamesProduct(requests.templateOf(url)))
     result.finalUrl = finalUrl.slice(0, MAX_LINK_CHARS);
+  if (result.outcome === 'stored' && fetched.left) {
+    result.leftOut = fetched.left.leftOut;
+    if (fetched.left.partial) result.partial = true;
+  }
   if (reportsLinks && result.outcome === 'stored' && page.kind === 'page')
     result.links = page.extraction.links.filter((link) => link.length <= MAX_LINK_CHARS);
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
@@ -86,9 +94,6 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
     waitMs: page.reply?.waitMs ?? null,
   };
 }
-
-/** Maximum pages of one product, including its own. */
-const MAX_PAGES = 20;
 
 export interface ProductTarget {
   /** The product's number, as in PageTarget. */
@@ -122,47 +127,87 @@ export async function fetchProduct(
   if (!isPage(first)) return first;
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
-  const { depth } = parts.site.follow ?? {};
-  const links = new LinkList(request, {
-    depth,
-    requestOf: (link) => parts.requests.ofLink(link, asked.id),
-    mayFollow: (link) => parts.pages.leadsOn(url, link),
-  });
-  if (!parts.reportsLinks) links.note(first, { ...request, depth: 0 });
-  let isShorter = false;
+  const { follow: { depth } = {}, maxPages = DEFAULT_MAX_PAGES } = parts.site;
+  const { pages, rowPages } = parts;
+  const requestOf = (link: string): PageRequest => parts.requests.ofLink(link, asked.id);
+  const further = new FurtherPages(request, { depth, maxPages, links: pages.links, requestOf, rowPages });
+  if (!parts.reportsLinks) further.note(first.url, first.page.extraction.links, { ...request, depth: 0 });
+  let isDoubtful = false;
+  let forbidden: Disallowed | null = null;
   // A redirect is a second request.
   let alone = first.url === url;
   // Usual fields were learned from whole products: a further page may fill them.
   const isEnough = (): boolean => product.incomplete() === null && !parts.baseline.isThin(product.rows);
-  const excess = (): string | null => (extent === 'all' ? product.excess(links.isCut) : null);
-  for (let next = links.next(); next !== undefined; next = links.next()) {
+  const excess = (): string | null => (extent === 'all' ? product.excess() : null);
+  for (let next = further.next(); next !== undefined; next = further.next()) {
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
     alone = false;
     const { url: link, post } = next;
     const fetched = await parts.pages.fetch({ n, url: link, post, product: asked, interruptible: false }, work);
-    // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
-    if (fetched.kind === 'judged' && fetched.judgement.kind === 'gone') {
-      isShorter = true;
+    const why = whyLeftOut(fetched);
+    if (why !== null) {
+      further.leaveOut(link, why);
+      if (fetched.kind === 'disallowed') forbidden ??= fetched;
+      // Where a request was sent, its reply may be a ban.
+      isDoubtful ||= fetched.kind !== 'disallowed' || fetched.url !== link;
       continue;
     }
     if (!isPage(fetched)) return fetched;
-    if (!product.add(fetched)) return fetched.judgement.kind === 'odd' ? (product.incomplete() ?? fetched) : fetched;
-    links.note(fetched, next);
+    if (!product.add(fetched))
+      return fetched.judgement.kind === 'odd' ? (product.incomplete()?.fetched ?? fetched) : fetched;
+    further.note(fetched.url, fetched.page.extraction.links, next);
   }
+  const { left } = further;
   const incomplete = product.incomplete();
-  if (incomplete !== null) return incomplete;
+  if (incomplete !== null) {
+    const example = left?.leftOut.robots?.example;
+    forbidden ??= example === undefined ? null : { kind: 'disallowed', url: example, by: 'robots' };
+    return forbidden === null ? incomplete.fetched : { ...forbidden, missing: incomplete.field };
+  }
   const whole: Seen = {
     ...first,
     judgement: first.judgement.kind === 'right' ? first.judgement : unremarkable('right'),
     page: toWhole(first.page, product, excess()),
-    alone,
+    // A page that is allowed tomorrow would not be requested while the product's own page is unchanged.
+    alone: alone && !further.isCut,
+    ...(left && { left }),
   };
-  if (parts.baseline.isThin(product.rows))
+  if (!further.isCut && parts.baseline.isThin(product.rows))
     return {
       ...whole,
       judgement: named(accused('odd', LESS_THAN_USUAL, first.url, first.page.reply), first.request),
     };
-  return isShorter ? { ...whole, doubtful: true } : whole;
+  return isDoubtful ? { ...whole, doubtful: true } : whole;
+}
+
+/**
+ * Why the product comes without this page; null for a page that counts. A page that failed for the moment, or that may
+ * be a ban, decides for the product.
+ */
+function whyLeftOut(fetched: JudgedFetch): Exclude<LeftOutReason, 'limit'> | null {
+  switch (fetched.kind) {
+    case 'not-now':
+      return null;
+    case 'disallowed':
+      return fetched.by === 'robots' ? 'robots' : 'denied';
+    case 'judged': {
+      const { kind, rule } = fetched.judgement;
+      // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
+      if (kind === 'gone') return 'gone';
+      return kind === 'refusal' && rule === 'redirect-elsewhere' ? 'elsewhere' : null;
+    }
+  }
+}
+
+type Disallowed = Extract<JudgedFetch, { kind: 'disallowed' }>;
+
+/** Why a product fails that needs a page which may not be requested. */
+export function describeForbidden({ url, by, missing }: Disallowed): { reason: 'robots' | 'redirect'; detail: string } {
+  const [reason, why] =
+    by === 'robots'
+      ? (['robots', `robots.txt does not allow ${url}`] as const)
+      : (['redirect', `it leads to ${url}, which site.follow.deny denies`] as const);
+  return { reason, detail: missing === undefined ? why : `${describeMissingField(missing)}: ${why}` };
 }
 
 function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: string | null): PageResult {
@@ -173,53 +218,6 @@ function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: stri
 }
 
 const isPage = (fetched: JudgedFetch): fetched is SeenPage => fetched.kind === 'judged' && fetched.page.kind === 'page';
-
-interface LinkListRules {
-  /** Maximum links from the product's page to a further one; undefined: any. */
-  depth: number | undefined;
-  requestOf: (link: string) => PageRequest;
-  mayFollow: (link: string) => boolean;
-}
-
-/** A request, and how many links from the product's page lead to its page. */
-type LinkedRequest = PageRequest & { depth: number };
-
-/** Links that may be followed, each request once, in the order found. */
-class LinkList {
-  readonly #known: Set<string>;
-  readonly #rules: LinkListRules;
-  readonly #waiting: LinkedRequest[] = [];
-  #pages = 1;
-  /** More links were found than may be followed. */
-  isCut = false;
-
-  constructor(product: PageRequest, rules: LinkListRules) {
-    this.#known = new Set([identityOf(product)]);
-    this.#rules = rules;
-  }
-
-  /** @param asked the request that led to the page */
-  note({ url, page }: SeenPage, { depth, ...asked }: LinkedRequest): void {
-    this.#known.add(identityOf({ ...asked, url }));
-    if (depth >= (this.#rules.depth ?? Infinity)) return;
-    for (const link of page.extraction.links) {
-      const request = this.#rules.requestOf(link);
-      const identity = identityOf(request);
-      if (this.#known.has(identity) || !this.#rules.mayFollow(link)) continue;
-      if (this.#pages === MAX_PAGES) {
-        this.isCut = true;
-        return;
-      }
-      this.#pages++;
-      this.#known.add(identity);
-      this.#waiting.push({ ...request, depth: depth + 1 });
-    }
-  }
-
-  next(): LinkedRequest | undefined {
-    return this.#waiting.shift();
-  }
-}
 
 /**
  * The rows that a product's pages give: with `rows` the records of all, one per key; else one row, whose empty fields
@@ -247,20 +245,19 @@ class GatheredProduct {
     return true;
   }
 
-  /** The first page without a required field that no other page has either; null when there is none. */
-  incomplete(): SeenPage | null {
+  /** The first page without a required field that no other page has either, and that field; null: there is none. */
+  incomplete(): { fetched: SeenPage; field: string } | null {
     const row = this.rows[0]?.row ?? {};
-    return this.#partial.find(({ missing }) => missing.some((name) => (row[name] ?? null) === null))?.fetched ?? null;
+    for (const { fetched, missing } of this.#partial) {
+      const field = missing.find((name) => (row[name] ?? null) === null);
+      if (field !== undefined) return { fetched, field };
+    }
+    return null;
   }
 
-  /**
-   * Why the product exceeds the limits, or null. With many rows the product then fails, because missing rows would
-   * count as deleted. A single row loses nothing by pages that were not fetched.
-   */
-  excess(isCut: boolean): string | null {
-    if (this.#bytes > MAX_ROWS_BYTES) return TOO_MANY_BYTES;
-    const isOne = this.rows.length === 1 && this.rows[0]?.key === null;
-    return isCut && !isOne ? `more than ${MAX_PAGES} pages` : null;
+  /** Why the product exceeds the limits, or null. Without all of its rows it fails: those missing would be deleted. */
+  excess(): string | null {
+    return this.#bytes > MAX_ROWS_BYTES ? TOO_MANY_BYTES : null;
   }
 
   /** False when it adds nothing. */

@@ -5,8 +5,9 @@ import type { PageTrial, TrialAnswer } from '../../shared/wire/page-trial.ts';
 import { type CompiledMapping, compileMapping } from '../extract/compile-mapping.ts';
 import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/chain.ts';
-import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
+import type { PageResult, PageSource } from '../fetch/page-result.ts';
 import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
+import type { PageRequest } from '../../shared/domain/page-requests.ts';
 import { isSameSite, MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { randomUUID } from 'node:crypto';
 import { readFile, mkdtemp, rm } from 'node:fs/promises';
@@ -21,6 +22,7 @@ import { createTargetDispatcher } from '../../shared/adapters/http/target-dispat
 import { type OpenExtractor, PageFetcher } from '../fetch/page-fetcher.ts';
 import { type PageSurvey, surveyPage } from './survey-page.ts';
 import { findBrowser, openBrowser } from '../open-sources.ts';
+import { type FetchedPage, type FurtherParts, readFurther } from './read-further.ts';
 
 /** The last extractor to read the page: a browser's page is read several times while it builds itself. */
 interface LastReading {
@@ -48,8 +50,12 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
     const source = await openSource(trial, url, { mapping, openExtractor, scratch });
     cleanUps.push(() => source.close());
     const cookies = openJar(trial.site, systemClock);
-    const { result, requests } = await fetchOnce(source, { url, post: trial.post }, cookies);
-    return describe(result, served ? [] : requests, last);
+    const first = await fetchOnce(source, { url, ...(trial.post && { post: trial.post }) }, cookies);
+    const answer = describe(first.result, served ? [] : first.requests, last);
+    const { further } = trial;
+    if (further === undefined || answer.outcome !== 'read' || answer.links.length === 0) return answer;
+    const fetch: FurtherParts['fetch'] = (request, mayFollow) => fetchOnce(source, request, cookies, mayFollow);
+    return { ...answer, further: await readFurther({ trial, further, first, fetch }) };
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
@@ -69,7 +75,7 @@ class SurveyingExtractor extends PageExtractor {
   }
 }
 
-function describe(result: PageAnswer, requests: Hop[], last: LastReading | null): TrialAnswer {
+function describe(result: PageResult, requests: Hop[], last: LastReading | null): TrialAnswer {
   switch (result.kind) {
     case 'page': {
       const { rows, missing, links } = result.extraction;
@@ -93,7 +99,6 @@ function describe(result: PageAnswer, requests: Hop[], last: LastReading | null)
       return { outcome: 'failed', requests, reason: result.reason, detail: result.detail };
     case 'redirect':
     case 'unchanged':
-    case 'not-now':
       throw new Error(`a trial cannot end as ${result.kind}`);
   }
 }
@@ -116,9 +121,10 @@ type Hop = Extract<TrialAnswer, { outcome: 'read' }>['requests'][number];
 /** The result of the last request; never a redirect that was followed. */
 async function fetchOnce(
   source: PageSource,
-  { url, post }: { url: string; post: PageTrial['post'] },
+  { url, post }: PageRequest,
   cookies: CookieJar | null,
-): Promise<{ result: PageAnswer; requests: Hop[] }> {
+  mayFollow: (to: string, from: string) => boolean = (to, from) => isSameSite(from, to),
+): Promise<FetchedPage> {
   const requests: Hop[] = [];
   const signal = new AbortController().signal;
   const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
@@ -127,15 +133,18 @@ async function fetchOnce(
     trail.note(target);
     const result = await source.fetch(target, hooks, signal, { cookies, post });
     requests.push({ url: target, status: result.kind === 'not-now' ? null : (result.reply?.status ?? null) });
-    if (result.kind === 'not-now') return { result, requests };
+    if (result.kind === 'not-now') throw new Error('a trial cannot end as not-now');
     trail.keep(result.reply?.cookies);
     const isRedirect = result.kind === 'redirect';
     const isOtherRequest = isRedirect && post !== undefined && !keepsMethod(result.reply.status);
-    const refusal = isOtherRequest
-      ? `${result.reply.status} to ${result.to}: after a POST it asks for a GET, so it is not followed`
-      : isRedirect
-        ? whyNotFollowed(target, result.to, trail, cookies !== null)
-        : null;
+    const isOff = isRedirect && !mayFollow(result.to, target);
+    const refusal = !isRedirect
+      ? null
+      : isOtherRequest
+        ? `${result.reply.status} to ${result.to}: after a POST it asks for a GET, so it is not followed`
+        : isOff
+          ? `leaves the site: to ${result.to}`
+          : whyNotFollowed(result.to, trail, cookies !== null);
     const isAgain = result.kind === 'failed' && result.unread === true && requests.at(-2)?.url !== target;
     if (isRedirect && refusal === null) target = result.to;
     else if ((isRedirect || target !== url) && trail.beginsAgain()) target = url;
@@ -143,14 +152,14 @@ async function fetchOnce(
       return {
         result: refusal === null ? result : { ...NOT_FOLLOWED, detail: refusal, reply: result.reply },
         requests,
+        refusedTo: isOff ? result.to : null,
       };
     await systemClock.sleep(HOP_MS);
   }
 }
 
-/** Why a redirect is not followed; null for one that is. */
-function whyNotFollowed(from: string, to: string, trail: RedirectTrail, keepsCookies: boolean): string | null {
-  if (!isSameSite(from, to)) return `leaves the site: to ${to}`;
+/** Why a redirect within the site is not followed; null for one that is. */
+function whyNotFollowed(to: string, trail: RedirectTrail, keepsCookies: boolean): string | null {
   if (trail.mayFollow(to)) return null;
   const cookie = trail.cookie();
   const why =

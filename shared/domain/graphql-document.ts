@@ -1,4 +1,4 @@
-/** Recognises a GraphQL document in a text, and says which operations it has. What the parser refuses is no document. */
+/** Recognises a GraphQL document in a text, and says which operations it has: what the parser refuses is none. */
 import type { OperationTypeNode } from 'graphql/language/ast.js';
 import { Kind } from 'graphql/language/kinds.js';
 import { Lexer } from 'graphql/language/lexer.js';

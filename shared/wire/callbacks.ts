@@ -173,7 +173,7 @@ const onePolicySchema = z.strictObject({
   crawlDelayMs: z.number().nonnegative().nullable(),
   source: z.string(),
 });
-const robotsPolicySchema: z.ZodType<RobotsPolicy> = onePolicySchema.extend({
+export const robotsPolicySchema: z.ZodType<RobotsPolicy> = onePolicySchema.extend({
   further: z.array(onePolicySchema).exactOptional(),
   domains: z.array(onePolicySchema).exactOptional(),
 });

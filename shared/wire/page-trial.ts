@@ -5,17 +5,31 @@
 import { z } from 'zod';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { mappingSchema } from './mapping-schema.ts';
-import { chainValueSchema, keyedRowSchema } from './part.ts';
+import { robotsPolicySchema } from './callbacks.ts';
+import { chainValueSchema, keyedRowSchema, leftOutSchema } from './part.ts';
 import { siteSettingsSchema } from './site-settings.ts';
 
 export const pageTrialSchema = z.strictObject({
   mapping: mappingSchema,
   /** The URL of the page; with `file`, the URL that the file stands for. */
   url: z.string(),
+  /** The product's ID, which the requests of further pages may have; omitted: it is not known. */
+  id: z.string().exactOptional(),
   /** What a POST request sends; omitted: the page is requested by GET. */
   post: z.strictObject({ body: z.string(), contentType: z.string().exactOptional() }).exactOptional(),
   /** Absolute path of a file with the page's bytes; null for a request to `url`. */
   file: z.string().nullable(),
+  /** Further pages of the product are read, too; omitted: they are not. */
+  further: z
+    .strictObject({
+      /** The rules of the page's host and of site.follow.hosts. */
+      robots: robotsPolicySchema,
+      /** The prefixes of site.follow.deny. */
+      deny: z.array(z.string()),
+      /** Maximum pages to read, its own among them. */
+      pages: z.int().positive(),
+    })
+    .exactOptional(),
   /** Answer also with the page itself, for `init`. */
   survey: z.boolean().exactOptional(),
   site: siteSettingsSchema.extend({ render: z.enum(['http', 'browser']) }),
@@ -51,6 +65,22 @@ const surveySchema = z.strictObject({
 
 const hopSchema = z.object({ url: z.string(), status: z.number().nullable() });
 
+const furtherSchema = z.strictObject({
+  /** Every request in order. */
+  requests: z.array(hopSchema),
+  rows: z.array(keyedRowSchema.extend({ key: z.string().nullable() })).nullable(),
+  /** The first required field that no page has; null when there is none. */
+  missing: z.string().nullable(),
+  leftOut: leftOutSchema,
+  /** Links that a run would follow, beyond the pages that the trial may read. */
+  notRead: z.int(),
+  /** Pages that were left out may have rows of the product. */
+  partial: z.boolean(),
+  /** The page that fails the product; null: none. */
+  failed: z.strictObject({ reason: z.string(), detail: z.string() }).nullable(),
+});
+export type FurtherAnswer = z.infer<typeof furtherSchema>;
+
 export const trialAnswerSchema = z.discriminatedUnion('outcome', [
   z.strictObject({
     outcome: z.literal('read'),
@@ -63,6 +93,8 @@ export const trialAnswerSchema = z.discriminatedUnion('outcome', [
     /** The first required field without a value, `rows` or `mapping`; null when the product would be stored. */
     missing: z.string().nullable(),
     links: z.array(z.string()),
+    /** What the product is with its further pages; omitted where none was to be read. */
+    further: furtherSchema.exactOptional(),
     /** The survey of the page, where it was asked for. */
     survey: surveySchema.exactOptional(),
     /** The paths that have a value on this page, by `json_ld` or `microdata`, where one of a field gave nothing. */

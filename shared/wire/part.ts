@@ -6,6 +6,7 @@ import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { type ChainValue, MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
 import { MAX_AMBIGUOUS_CHARS } from '../domain/ambiguous-number.ts';
+import { LEFT_OUT_REASONS, type LeftOut } from '../domain/left-out.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { foreignList, parseForeign } from './foreign-json.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
@@ -77,6 +78,11 @@ export const keyedRowSchema = z.strictObject({
 /** One value of a chain. */
 export const chainValueSchema = z.custom<ChainValue>(isOne);
 
+export const leftOutSchema: z.ZodType<LeftOut> = z.partialRecord(
+  z.enum(LEFT_OUT_REASONS),
+  z.strictObject({ pages: z.int().positive(), example: z.string().max(MAX_LINK_CHARS) }),
+);
+
 const common = {
   n: z.int().positive(),
   id: z.string().min(1),
@@ -110,6 +116,10 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     page: pageStampSchema.exactOptional(),
     /** The site answered 304 to these: `rows` is empty, and the stored rows are still right. */
     unchanged: validatorsSchema.exactOptional(),
+    /** The further pages that it comes without; omitted: none. */
+    leftOut: leftOutSchema.exactOptional(),
+    /** One of these may have rows of the product: `rows` are not all that it has. */
+    partial: z.literal(true).exactOptional(),
   }),
   z.strictObject({ ...common, outcome: z.literal('gone'), status: z.int() }),
   z.strictObject({

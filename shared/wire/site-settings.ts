@@ -56,6 +56,8 @@ export const siteSettingsSchema = z.strictObject({
   bannedLately: z.array(z.int().nonnegative()).exactOptional(),
   /** What is followed of what pages link to; omitted: every further page on the site. */
   follow: followSchema.exactOptional(),
+  /** Maximum pages of one product, including its own; omitted: DEFAULT_MAX_PAGES. */
+  maxPages: z.int().positive().exactOptional(),
   /** Several products that end on one page are stored; omitted: they fail. */
   samePage: z.literal('store').exactOptional(),
   canaries: z.array(

@@ -312,6 +312,35 @@ export const BUGS: Record<string, Bug> = {
       },
     })),
   },
+  'partial-is-whole': {
+    what: 'the older rows of a partial product are deleted as those of a whole one',
+    breaks: ['I15'],
+    faults: [],
+    wrongs: inStores('results', (results, world) => ({
+      publish: async (...call) => {
+        const published = await results.publish(...call);
+        const { older, items } = world.db.run(world.run.id);
+        for (const { id, leftOut } of items) if (leftOut !== undefined) older.delete(id);
+        return published;
+      },
+    })),
+  },
+  'partial-counted-twice': {
+    what: 'partial products count again when their part is loaded again',
+    breaks: ['I15'],
+    faults: ['F3', 'F19', 'F46'],
+    wrongs: inStores('results', (results, world) => ({
+      parts: async () => (await results.parts()).map((p) => ({ ...p, state: 'seen' as const })),
+      load: async (part, loaded) => {
+        const run = world.db.run(world.run.id);
+        const known = run.parts.get(`${part.slot}/${part.epoch}/${part.seq}`);
+        const again = known?.state === 'loaded' ? known.partial : 0;
+        const counts = await results.load(part, loaded);
+        if (again > 0) run.totals = { ...run.totals, partial: (run.totals.partial ?? 0) + again };
+        return counts;
+      },
+    })),
+  },
   'deadline-ignored': {
     what: 'products that no instance crawled are left without an outcome',
     breaks: ['I1'],

@@ -149,7 +149,7 @@ export class DiscoveryDatabase {
           .select('i.n', 'i.product_id', 'i.path', 'i.outcome', 'i.reason', 'c.slot', 'c.epoch', 'r.title')) as Row[];
         return rows.map(({ n, outcome, reason, slot, epoch, title, ...row }) => {
           const owner = slot === null ? null : { slot: Number(slot), epoch: Number(epoch) };
-          return { n, id: idOnWire(row), outcome, reason, owner, title };
+          return { n, id: idOnWire(row), outcome, reason, owner, title, partial: false, hasOlder: null };
         });
       },
       facts: () => readVerifyFacts(db, runId),

@@ -31,6 +31,7 @@ import {
   createMemoryStores,
   type MemoryStores,
 } from '../../orchestrator/core/simulation/stores/create-memory-stores.ts';
+import { inPart } from '../../orchestrator/core/simulation/simulation.ts';
 import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/core/simulation/world.ts';
 import { noDiscovery } from '../../orchestrator/core/model/discovery.ts';
 import type { InstanceRecord, NewRun } from '../../orchestrator/core/model/stores.ts';
@@ -75,6 +76,8 @@ const BOOT_MS = 200;
 const REPLY_MS = 5_000;
 /** Rounds after which a main server has read what was stored before the first of them. */
 const READ_ROUNDS = 2;
+/** One product in so many comes without one of its further pages. */
+const PARTIAL_EACH = 6;
 /** Far more than any run takes. */
 const MAX_EVENTS = 400_000;
 
@@ -298,6 +301,8 @@ export class FaultWorld extends SimulatedWorld {
   async play(): Promise<void> {
     const { run, clock } = this;
     await this.create();
+    // Each product has rows of an earlier night.
+    if (this.database === null) this.db.run(run.id).older = new Set(productIds(run.planned));
     this.#record.reach('P');
     const lastMs = powerOffAtMs(run) + run.settings.run.graceMs;
     // Of a run without a main server nothing else may come.
@@ -386,7 +391,10 @@ export class FaultWorld extends SimulatedWorld {
   }
 
   #usualResult(product: { n: number; id: string }): ItemResult {
-    return this.database?.site.result(product) ?? usualResult(product);
+    const { database } = this;
+    if (database !== null) return database.site.result(product);
+    const result = usualResult(product);
+    return result.outcome === 'stored' && product.n % PARTIAL_EACH === 1 ? inPart(result) : result;
   }
 
   /** The operator asks for this from now on. */
@@ -517,7 +525,7 @@ export class FaultWorld extends SimulatedWorld {
     const items = await this.#ledger.items();
     const ofForgers = this.#record.grants.filter((grant) => this.forgers.has(epochKey(grant)));
     const forgeable = new Set(ofForgers.map(({ chunk }) => Number.parseInt(chunk)));
-    return items.map(({ n, id, outcome, reason, owner, title }) => {
+    return items.map(({ n, id, outcome, reason, owner, title, partial, hasOlder }) => {
       const usual = this.isLayoutChanged ? null : this.#usualResult({ n, id });
       const holder = owner === null ? undefined : instances.get(epochKey(owner));
       const hasRow = usual?.outcome === 'stored' && usual.rows.length > 0;
@@ -534,6 +542,11 @@ export class FaultWorld extends SimulatedWorld {
         reason,
         expected: isForged ? null : (expected ?? null),
         rowRight: isForged || !published || outcome !== 'stored' || !hasRow || (!isRefused && title === `Title ${id}`),
+        partial: {
+          expected: isForged || usual === null ? null : usual.outcome === 'stored' && usual.partial === true,
+          ledger: partial,
+        },
+        hasOlder,
         stranded: outcome === 'failed' && reason === 'lost-instance' && holder !== undefined && isGivenUp(holder),
       };
     });

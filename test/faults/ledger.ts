@@ -24,6 +24,10 @@ export interface LedgerItem {
   owner: EpochId | null;
   /** In the result table. */
   title: unknown;
+  /** The ledger has it as partial. */
+  partial: boolean;
+  /** The result table has rows of an earlier night for it; null where there is none. */
+  hasOlder: boolean | null;
 }
 
 export function memoryLedger(db: MemoryDatabase, runId: string): Ledger {
@@ -31,11 +35,12 @@ export function memoryLedger(db: MemoryDatabase, runId: string): Ledger {
     reader: createMemoryStores(db).of(runId),
     instances: async () => [...(db.runs.get(runId)?.instances.values() ?? [])],
     items: async () => {
-      const { items, chunks, record, rows } = db.run(runId);
-      return items.map(({ n, id, outcome, reason }) => {
+      const { items, chunks, record, rows, older } = db.run(runId);
+      return items.map(({ n, id, outcome, reason, leftOut }) => {
         const { grant } = chunks[Math.ceil(n / record.plan.chunkSize) - 1]!;
         const owner = grant && { slot: grant.slot, epoch: grant.epoch };
-        return { n, id, outcome, reason, owner, title: rows.get(id)?.title };
+        const stands = { partial: leftOut !== undefined, hasOlder: older.has(id) };
+        return { n, id, outcome, reason, owner, title: rows.get(id)?.title, ...stands };
       });
     },
     facts: () => readMemoryFacts(db, runId),

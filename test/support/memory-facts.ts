@@ -11,6 +11,7 @@ export async function readMemoryFacts(db: MemoryDatabase, runId: string): Promis
     run: record,
     items: items.map((item) => ({
       ...item,
+      partial: item.leftOut !== undefined,
       refused: item.refused === true,
       granted: item.seq === null || wereGranted(run, { slot: item.slot!, epoch: item.epoch! })(item.n),
       part: item.seq === null ? '' : `${item.slot}/${item.epoch}/${item.seq}`,
@@ -18,5 +19,6 @@ export async function readMemoryFacts(db: MemoryDatabase, runId: string): Promis
     parts: [...parts.values()],
     results: () => [...rows.keys()].map((id): [string, number] => [id, 1]),
     replaced: () => [],
+    partlyReplaced: () => [],
   });
 }

@@ -52,7 +52,14 @@ it('reads further pages at a second host, keeps the longer Crawl-delay over both
   opened.push({ stop: () => fleet.remove() });
 
   const { report, stderr } = await fleet.dryRun();
-  expect(report.products, stderr).toMatchObject({ stored: PRODUCTS - 1, failed: 1, reasons: { robots: 1 } });
+  expect(report.products, stderr).toMatchObject({ stored: PRODUCTS, failed: 0 });
+  expect(report.furtherPages).toEqual({
+    leftOut: {
+      robots: { products: 1, pages: 1, example: `${further.url}/item/${forbidden}` },
+      elsewhere: { products: PRODUCTS, pages: PRODUCTS, example: expect.stringContaining(unnamed.url) },
+    },
+    partial: { products: 0, examples: [] },
+  });
   await expectSound(fleet, report, site, DELAY_MS);
 
   const arrivals = (await Promise.all(shops.map((shop) => shop.log()))).map((log) =>

@@ -3,7 +3,11 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Output } from '../output.ts';
 import { askCrawlApi } from '../../core/trial/ask-crawl-api.ts';
 import { type ExtractFlags, readTrialInput } from '../../core/trial/trial-input.ts';
-import { type FieldReport, reportTrial, type TrialReport } from '../../core/trial/trial-report.ts';
+import { type FieldReport, type FurtherReport, reportTrial, type TrialReport } from '../../core/trial/trial-report.ts';
+import { readRobots } from '../../core/prepare/site-robots.ts';
+import { countLeftOut, describeLeftOut } from '../../../shared/domain/left-out.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { PageTrial } from '../../../shared/wire/page-trial.ts';
 import { isAmbiguous, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
 import { plain, quote } from '../../../shared/domain/terminal-text.ts';
 
@@ -14,13 +18,20 @@ export type { ExtractFlags } from '../../core/trial/trial-input.ts';
  * the mapping, 1 when there was no page to read.
  */
 export async function extractCommand(flags: ExtractFlags, output: Output): Promise<ExitCode> {
-  const { trial, pageName, mappingName } = readTrialInput(flags);
-  const report = reportTrial(trial, await askCrawlApi(trial), flags.field);
+  const { trial, further, pageName, mappingName } = readTrialInput(flags);
+  const asked = further === null ? trial : { ...trial, further: { ...further, robots: await robotsOf(trial) } };
+  const report = reportTrial(trial, await askCrawlApi(asked), flags.field);
   for (const line of renderTrial(report, { page: pageName, mapping: mappingName })) output.line(line);
   const exitCode = exitCodeOf(report);
   output.document({ ...report, exitCode });
   return exitCode;
 }
+
+/** The rules for further pages, of the page's own host and of site.follow.hosts. */
+const robotsOf = async ({ site, url }: PageTrial): Promise<RobotsPolicy> => {
+  const { version, access, rules, crawlDelayMs, source, further } = await readRobots({ ...site, productUrl: url });
+  return { version, access, rules, crawlDelayMs, source, ...(further && { further }) };
+};
 
 function exitCodeOf({ outcome, kind, faults }: TrialReport): ExitCode {
   if (faults.length > 0) return EXIT.config;
@@ -39,6 +50,7 @@ function renderTrial(report: TrialReport, names: { page: string; mapping: string
     ...(report.rows === null ? [] : ['', ...describeRows(report)]),
     ...report.fields.flatMap((field) => ['', ...describeField(field, report.rows !== null)]),
     ...(report.links.length === 0 ? [] : ['', ...describeLinks(report.links)]),
+    ...(report.further === null ? [] : ['', ...describeFurther(report.further)]),
     ...report.paths.flatMap(({ source, paths }) => ['', ...describePaths(source, paths)]),
     '',
     ...(report.faults.length > 0
@@ -121,12 +133,23 @@ function describeLinks(links: readonly string[]): string[] {
   ];
 }
 
+function describeFurther({ requests, leftOut, notRead }: FurtherReport): string[] {
+  return [
+    `Further   ${requests.length}${requests.length === 0 ? '' : ' requested:'}`,
+    ...requests.map(({ url, status }) => `  ${status ?? '-'} ${plain(url)}`),
+    ...(notRead > 0 ? [`  … and ${notRead} more, which --pages would read`] : []),
+    ...describeLeftOut(countLeftOut([leftOut])).map((line) => `  left out: ${plain(line)}`),
+  ];
+}
+
 function describePaths(source: string, paths: readonly string[]): string[] {
   if (paths.length === 0) return [`The page has no ${plain(source)} to read.`];
   return [`Paths     that ${plain(source)} has on this page:`, ...paths.map((path) => `  ${plain(path)}`)];
 }
 
-function describeOutcome({ outcome, reason, detail, rows }: TrialReport): string {
+function describeOutcome({ outcome, reason, detail, rows, further }: TrialReport): string {
+  if (outcome === 'stored' && further?.partial === true)
+    return 'The product would be stored as partial: rows that it has from earlier nights would stay.';
   if (outcome === 'stored')
     return rows?.length === 0 ? 'The product would be stored, without a record.' : 'The product would be stored.';
   if (outcome === 'gone') return `The site says that there is no such page: ${plain(detail ?? '')}.`;

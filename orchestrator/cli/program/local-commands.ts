@@ -3,7 +3,7 @@ import type { ExtractFlags } from '../../core/trial/trial-input.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration } from './feature.ts';
 import { flag, optionalConfigFlag } from './flags.ts';
-import { readPort } from './readers.ts';
+import { readCount, readPort } from './readers.ts';
 
 export const LOCAL_COMMANDS: readonly CommandDeclaration[] = [
   {
@@ -17,8 +17,9 @@ export const LOCAL_COMMANDS: readonly CommandDeclaration[] = [
     description: 'read one page with a mapping and show what each field gives, step by step',
     options: [
       flag('-m, --mapping <file>', 'mapping file (default: the one of the configuration)'),
-      flag('--url <url>', 'get this page: one request, from this machine'),
-      flag('--id <id>', 'get the page of this product, as the configuration requests it'),
+      flag('--url <url>', 'get this page, and further pages of the product, from this machine'),
+      flag('--id <id>', 'get the page of this product, as the configuration requests it, and further ones'),
+      flag('--pages <n>', 'with --url or --id: how many pages of the product to read (default: 3)', readCount),
       flag('--file <file>', 'read a saved page'),
       flag('--url-of <url>', 'with --file: the address the page was saved from'),
       flag('--field <name>', 'show this field only'),

@@ -25,7 +25,7 @@ export const httpUrl = () =>
   z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 
 /** Refused if the function finds a fault in it. */
-export const checked = (schema: z.ZodString, findFault: (text: string) => string | null) =>
+export const checked = <T extends z.ZodType>(schema: T, findFault: (value: z.output<T>) => string | null) =>
   schema.superRefine((value, context) => {
     const fault = findFault(value);
     if (fault) context.addIssue({ code: 'custom', message: fault });

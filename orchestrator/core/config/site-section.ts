@@ -1,5 +1,6 @@
 /** The section `site` of the configuration, and the settings that the run keeps of it. */
 import { z } from 'zod';
+import { DEFAULT_MAX_PAGES, pagesOf } from '../../../shared/domain/pages-per-product.ts';
 import { sharesHost } from '../../../shared/domain/same-site.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { VERSION } from '../version.ts';
@@ -23,6 +24,9 @@ function findUrlFault(template: string): string | null {
   if (template.split('/')[2]?.includes('{id}')) return 'must have {id} in the path or the query, not in the host';
   return null;
 }
+
+/** The rows of one product are in memory, and its crawl has no end but its last page. */
+const MAX_PAGES = 10_000;
 
 /** Every instance keeps a pace of its own at each of them, and a browser's page. */
 const MAX_DOMAINS = 10;
@@ -74,11 +78,18 @@ export const siteSection = z.strictObject({
       'Ask for a page only if it has changed since its row was read, where the site gives an ETag or Last-Modified; the row of an unchanged page (304) stays as it is. Plain HTTP only. See [recrawl.md](recrawl.md#pages-that-have-not-changed-siteconditional).',
     ),
   pages_per_product: z
-    .number()
-    .min(1)
+    .union(
+      [
+        z.number().min(1),
+        checked(z.strictObject({ mean: z.number().min(1), max: z.int().min(1).max(MAX_PAGES) }), ({ mean, max }) =>
+          mean > max ? 'must have a max that is not below mean' : null,
+        ),
+      ],
+      { error: 'must be a number of pages, or both of them: { mean: 36, max: 200 }' },
+    )
     .default(1)
     .describe(
-      "Requests one product takes on average, where the mapping's url_parsers find further pages; the plan counts with it.",
+      "Requests one product takes on average, where the mapping's url_parsers find further pages, and at most: `{ mean: 36, max: 200 }`. The plan counts with `mean`; pages beyond `max` are left out ([follow.md](follow.md)). A number is the mean, and the limit then twice it, or 20 if that is more.",
     ),
   user_agent: orNull(userAgent()).describe(
     'Who you are, with a link to a page that explains what the crawler does: `examplebot/1.0 (+https://example.com/bot)`. A run on AWS is refused without one.',
@@ -161,6 +172,7 @@ type SiteSection = z.output<typeof siteSection>;
 
 /** What the run keeps of the section and sends to its instances; the other keys matter for the plan only. */
 export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
+  ...limitOf(pagesOf(site.pages_per_product).max),
   productUrl: site.product_url,
   ...requestSettingsOf(site.request),
   intervalMs: site.interval,
@@ -184,6 +196,9 @@ export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
   ...(site.same_page === 'store' ? { samePage: 'store' } : {}),
   canaries: site.canaries,
 });
+
+const limitOf = (maxPages: number): Pick<SiteSettings, 'maxPages'> =>
+  maxPages === DEFAULT_MAX_PAGES ? {} : { maxPages };
 
 /** The settings of a site about which nothing is configured. */
 export const defaultSite = (productUrl: string): SiteSettings =>

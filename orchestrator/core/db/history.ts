@@ -28,6 +28,8 @@ export interface ProductInRun {
   slot: number | null;
   epoch: number | null;
   settledAtMs: number | null;
+  /** How many pages a partial product was stored without; null: it is whole. */
+  leftOut: number | null;
 }
 
 /** What products of a run are looked for by; all that is given must hold. */
@@ -79,6 +81,7 @@ const PRODUCT = new Columns<ProductInRun>({
   slot: 'number',
   epoch: 'number',
   settledAtMs: 'number',
+  leftOut: 'number',
 });
 
 const ATTEMPT = new Columns<FailedAttempt>({

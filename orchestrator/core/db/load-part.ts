@@ -4,6 +4,7 @@
  */
 import type { Knex } from 'knex';
 import { ledgerDetail } from '../../../shared/domain/failure-kind.ts';
+import { countLeftOut, type LeftOutCounts, pagesLeftOut, sumLeftOut } from '../../../shared/domain/left-out.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { PartId } from '../model/stores.ts';
@@ -27,6 +28,8 @@ interface Settlement {
   detail: string | null;
   /** Rows in staging. */
   rows: number;
+  /** How many pages a partial product was stored without; null: it is whole. */
+  leftOut: number | null;
 }
 
 /** The outcomes of a load, and the rows it has staged. */
@@ -37,6 +40,10 @@ export interface LoadCounts extends OutcomeCounts {
   /** How many of the stored had their rows copied, because their page is unchanged. */
   unchanged: number;
   savedBytes: number;
+  /** How many of the stored are partial. */
+  partial: number;
+  /** The further pages that stored products come without. */
+  leftOut: LeftOutCounts;
   /** Values that broke an assertion. */
   asserts: AssertCounts;
   /** Results for products that the instance was never granted: they count for nothing. */
@@ -97,12 +104,15 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
     marks: countMarks([...fresh.map(marksOf), ...pages.map(({ marks }) => marks)]),
     unchanged: kept.size,
     savedBytes: pages.reduce((sum, { bytes }) => sum + bytes, 0),
+    partial: 0,
+    leftOut: countLeftOut(fresh.flatMap(({ id, leftOut }) => (rows.has(id) && leftOut) || [])),
     asserts,
     putAside: load.results.length - results.length,
   };
   for (const s of settlements) {
     counts[s.outcome]++;
     counts.rows += s.rows;
+    if (s.leftOut !== null) counts.partial++;
   }
   return counts;
 }
@@ -120,6 +130,8 @@ export function sumCounts(pieces: readonly LoadCounts[]): LoadCounts {
     marks: sumMarks(pieces.map(({ marks }) => marks)),
     putAside: sum(({ putAside }) => putAside),
     asserts: sumAssertCounts(pieces.map(({ asserts }) => asserts)),
+    partial: sum(({ partial }) => partial),
+    leftOut: sumLeftOut(pieces.map(({ leftOut }) => leftOut)),
   };
 }
 
@@ -167,10 +179,12 @@ async function stageKept(
 
 function settle(result: ItemResult): Settlement {
   const { n, id } = result;
-  const common = { n, id, rows: 0 };
+  const common = { n, id, rows: 0, leftOut: null };
   switch (result.outcome) {
-    case 'stored':
-      return { ...common, outcome: 'stored', reason: null, detail: null };
+    case 'stored': {
+      const leftOut = result.partial ? pagesLeftOut(result.leftOut ?? {}) : null;
+      return { ...common, leftOut, outcome: 'stored', reason: null, detail: null };
+    }
     case 'gone':
       return { ...common, outcome: 'gone', reason: null, detail: ledgerDetail(result) };
     case 'failed':
@@ -180,6 +194,7 @@ function settle(result: ItemResult): Settlement {
 
 function refuse(settlement: Settlement, reason: 'load' | 'assert', detail: string): void {
   settlement.outcome = 'failed';
+  settlement.leftOut = null;
   settlement.reason = reason;
   settlement.detail = cutDetail(detail);
 }
@@ -196,8 +211,12 @@ async function writeOutcomes(
 ): Promise<void> {
   const stored = settlements.filter((s) => s.outcome === 'stored');
   // One update for all products with the same number of rows: pages hold a few dozen records.
-  for (const [rows, same] of Map.groupBy(stored, (s) => s.rows)) {
-    const counted = shape.countsRows ? { result_rows: rows } : {};
+  for (const same of Map.groupBy(stored, ({ rows, leftOut }) => `${rows} ${leftOut}`).values()) {
+    const [{ rows, leftOut }] = same as [Settlement, ...Settlement[]];
+    const counted = {
+      ...(shape.countsRows ? { result_rows: rows } : {}),
+      ...(leftOut === null ? {} : { left_out: leftOut }),
+    };
     const numbers = same.map((s) => s.n).sort((a, b) => a - b);
     for (const narrow of onNumbers(numbers)) {
       const values = { outcome: 'stored', ...place, ...counted, settled_at: nowMs };
@@ -208,7 +227,7 @@ async function writeOutcomes(
   // Each has its own detail, so they are sent as rows; all of them exist, so this only updates.
   for (const piece of inPieces(others, LIST)) {
     const common = { run_id: runId, ...place, settled_at: nowMs };
-    const rows = piece.map(({ id, rows: _rows, ...own }) => ({ ...own, ...common, product_id: id }));
+    const rows = piece.map(({ id, rows: _rows, leftOut: _leftOut, ...own }) => ({ ...own, ...common, product_id: id }));
     await trx(ITEMS)
       .insert(rows)
       .onConflict(['run_id', 'n'])

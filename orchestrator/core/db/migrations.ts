@@ -431,6 +431,20 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   // What the operator asks of the run. JSON: OperatorPace.
   { name: 'operator-pace', columns: { crawlfleet_runs: { operator_pace: (t) => t.text('operator_pace') } } },
+  // Further pages that products were stored without.
+  {
+    name: 'partial-products',
+    columns: {
+      // Of a partial product, whose rows may not be all: how many pages it was stored without; else null.
+      crawlfleet_items: { left_out: (t) => t.integer('left_out') },
+      crawlfleet_parts: {
+        // Of the stored products: those that are partial; null: none.
+        partial: (t) => t.integer('partial'),
+        // JSON: LeftOutCounts of all its stored products; null: nothing was left out.
+        left_out: (t) => t.text('left_out'),
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

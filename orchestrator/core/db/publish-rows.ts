@@ -57,9 +57,12 @@ export async function upsertRows(
   await insertSelect(trx, { table: shape.results.table, columns: [...columns, 'run_id'], conflict }, rows);
 }
 
-/** Deletes the rows of stored products that this run did not produce. */
+/**
+ * Deletes the rows of stored products that this run did not produce. Those of a partial product may be on the pages
+ * that it was stored without: they stay.
+ */
 export async function deleteVanishedRows(trx: Knex.Transaction, db: Database, publishing: Publishing): Promise<void> {
-  for await (const ids of idsOf(trx, db, publishing, 'stored'))
+  for await (const ids of idsOf(trx, db, publishing, { outcome: 'stored', left_out: null }))
     await rowsOfProducts(trx, publishing, ids).whereRaw('(run_id <> ? or run_id is null)', [publishing.runId]).delete();
 }
 
@@ -79,7 +82,7 @@ export async function deleteGoneRows(
   let kept: KeptRows | null = null;
   const remove = (ids: readonly string[]): Promise<Error | null> =>
     errorOfRows(trx, async () => void (await rowsOfProducts(trx, publishing, ids).delete()));
-  for await (const ids of idsOf(trx, db, publishing, 'gone')) {
+  for await (const ids of idsOf(trx, db, publishing, { outcome: 'gone' })) {
     if ((await remove(ids)) === null) continue;
     for (const id of ids) {
       const problem = await remove([id]);
@@ -110,19 +113,20 @@ export async function idsForResults(
 }
 
 /**
- * Lists of the products with this outcome. Not a join: the user's column may have another type or collation than ours.
+ * Lists of the products with these values in the ledger. Not a join: the user's column may have another type or
+ * collation than ours.
  */
 async function* idsOf(
   trx: Knex.Transaction,
   db: Database,
   { runId, shape, exceptSettled, only = ALL }: Publishing,
-  outcome: 'stored' | 'gone',
+  settled: { outcome: 'stored' | 'gone'; left_out?: null },
 ): AsyncGenerator<string[]> {
   const toResultIds = await idsForResults(trx, db, shape);
   for (let after = 0; ;) {
     const items = await rowsOf<{ n: SqlNumber; product_id: string }>(
       trx(ITEMS)
-        .where({ run_id: runId, outcome })
+        .where({ run_id: runId, ...settled })
         .where('n', '>', after)
         .orderBy('n')
         .limit(LIST)

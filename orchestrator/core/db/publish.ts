@@ -1,7 +1,7 @@
 /**
  * Staging → result table: one upsert inside the database server, with the run's move, in one transaction. With `rows`
  * in the mapping a stored product's rows are replaced: rows that this run did not produce are deleted in the same
- * transaction.
+ * transaction, but for partial products, whose older rows stay.
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -58,7 +58,7 @@ export function publishRun(
         const rows = { runId, shape, decisions, exceptSettled };
         for (const { afterPublish } of features) await afterPublish?.publishing?.(trx, db, { ...rows, nowMs });
         await blamingRows(db, () => upsertRows(trx, db, rows));
-        // Records that a product's page no longer shows are deleted.
+        // Records that a product's pages no longer show are deleted.
         if (shape.rowKey !== null) await blamingRows(db, () => deleteVanishedRows(trx, db, rows));
         const kept = shape.results.onGone === 'delete' ? await deleteGoneRows(trx, db, rows) : null;
         if (kept !== null) await insertEvent(trx, runId, eventOf('alarm', nowMs, noteOf(kept)));

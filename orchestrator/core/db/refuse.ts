@@ -22,14 +22,21 @@ import { withTemporaryTable } from './table-statements.ts';
 
 const PARTS = 'crawlfleet_parts';
 const REFUSED = 'crawlfleet_refused';
-const COUNTS = ['stored', 'gone', 'failed', 'result_rows', 'unchanged'] as const;
+const COUNTS = ['stored', 'gone', 'failed', 'result_rows', 'unchanged', 'partial'] as const;
+type OfSome = 'unchanged' | 'partial';
 /** Product IDs per DELETE. */
 const LIST = 1_000;
 
-type ItemRow = PartId & { n: number; product_id: string; place: number; result_rows: number | null };
+type ItemRow = PartId & {
+  n: number;
+  product_id: string;
+  place: number;
+  result_rows: number | null;
+  left_out: number | null;
+};
 type Refused = ItemRow & { refusal: Refusal };
 
-type PartCounts = Record<Exclude<(typeof COUNTS)[number], 'unchanged'>, number> & { unchanged: number | null };
+type PartCounts = Record<Exclude<(typeof COUNTS)[number], OfSome>, number> & Record<OfSome, number | null>;
 
 /** Moves refused products in one transaction; repeated, it changes nothing. Returns how many products were moved. */
 export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], note: string): Promise<number> {
@@ -52,7 +59,7 @@ export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], no
           .join(`${REFUSED} as t`, 't.product_id', 'i.product_id')
           .where({ 'i.run_id': runId, 'i.outcome': 'stored' })
           .orderBy('i.n')
-          .select('i.n', 'i.product_id', 'i.slot', 'i.epoch', 'i.seq', 'i.result_rows', 't.place')
+          .select('i.n', 'i.product_id', 'i.slot', 'i.epoch', 'i.seq', 'i.result_rows', 'i.left_out', 't.place')
           .options({ timeout: LONG_STATEMENT_MS }),
       );
       const refused = items.flatMap((item): Refused[] => {
@@ -68,7 +75,7 @@ export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], no
           await trx(ITEMS)
             .where({ run_id: runId })
             .modify(narrow)
-            .update({ outcome, reason, detail, result_rows: null, refused_at: nowMs });
+            .update({ outcome, reason, detail, result_rows: null, left_out: null, refused_at: nowMs });
       }
       const ids = refused.map(({ product_id: product }) => product);
       for (const piece of inPieces(ids, LIST))
@@ -96,6 +103,7 @@ async function correctPart(trx: Knex.Transaction, runId: string, refused: readon
     gone: counts.gone + gone,
     failed: counts.failed + refused.length - gone,
     result_rows: counts.result_rows - refused.reduce((sum, { result_rows: rows }) => sum + (rows ?? 1), 0),
+    partial: counts.partial === null ? null : counts.partial - refused.filter((one) => one.left_out !== null).length,
     // Which of them were unchanged is not in the ledger.
     unchanged: counts.unchanged === null ? null : Math.min(counts.unchanged, stored),
   });

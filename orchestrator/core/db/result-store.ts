@@ -2,6 +2,7 @@
 import { columnsOf, type FieldType, type Mapping } from '../../../shared/domain/mapping.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { type LeftOutCounts, sumLeftOut } from '../../../shared/domain/left-out.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import { type PartResults, piecesOf } from '../model/part-results.ts';
@@ -22,6 +23,7 @@ import type {
   ValueSample,
 } from '../model/stores.ts';
 import { BoundRun } from './bound-run.ts';
+import { ITEMS } from './chunk-rows.ts';
 import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { answersOf, type DataFeature, type PartIntake } from './data-feature.ts';
@@ -109,7 +111,7 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       const loads: LoadCounts[] = [];
       for await (const piece of piecesOf(results))
         loads.push(await loadResults(trx, db, { runId: id, shape, place, results: piece, nowMs, intakes }));
-      const { rows, marks, unchanged, savedBytes, asserts, putAside, ...counts } = sumCounts(loads);
+      const { rows, marks, unchanged, savedBytes, partial, leftOut, asserts, putAside, ...counts } = sumCounts(loads);
       await known.update({
         ...counts,
         result_rows: rows,
@@ -117,6 +119,8 @@ export class KnexResultStore extends BoundRun implements ResultStore {
         assert_counts: jsonOrNull(asserts),
         unchanged,
         saved_bytes: savedBytes,
+        partial: partial === 0 ? null : partial,
+        left_out: jsonOrNull(leftOut),
         put_aside: putAside === 0 ? null : putAside,
         state: 'loaded',
         detail: null,
@@ -134,8 +138,8 @@ export class KnexResultStore extends BoundRun implements ResultStore {
   }
 
   async totals(): Promise<LoadTotals> {
-    type Sums = Record<'parts' | 'unchanged' | 'saved_bytes' | keyof OutcomeCounts, SqlNumber>;
-    const summed = ['stored', 'gone', 'failed', 'unchanged', 'saved_bytes'];
+    type Sums = Record<'parts' | 'unchanged' | 'saved_bytes' | 'partial' | keyof OutcomeCounts, SqlNumber>;
+    const summed = ['stored', 'gone', 'failed', 'unchanged', 'saved_bytes', 'partial'];
     const rows = await this.rows<Sums & { state: PartRecord['state'] }>((knex) =>
       knex(PARTS)
         .where({ run_id: this.id })
@@ -153,8 +157,32 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       totals = { ...totals, ...countsOf(row), loaded: parts };
       const products = toNumber(row.unchanged);
       if (products > 0) totals.unchanged = { products, savedBytes: toNumber(row.saved_bytes) };
+      const partial = toNumber(row.partial);
+      if (partial > 0) totals.partial = partial;
     }
     return totals;
+  }
+
+  async leftOut(): Promise<LeftOutCounts> {
+    const rows = await this.rows<{ left_out: string }>((knex) =>
+      knex(PARTS)
+        .where({ run_id: this.id, state: 'loaded' })
+        .whereNotNull('left_out')
+        .orderBy(['slot', 'epoch', 'seq'])
+        .select('left_out'),
+    );
+    return sumLeftOut(rows.map(({ left_out: counts }) => JSON.parse(counts) as LeftOutCounts));
+  }
+
+  partialProducts(limit: number): Promise<string[]> {
+    return this.query((knex) =>
+      knex(ITEMS)
+        .where({ run_id: this.id })
+        .whereNotNull('left_out')
+        .orderBy('n')
+        .limit(limit)
+        .pluck<string[]>('product_id'),
+    );
   }
 
   async publish(to: PublishedPhase, end: PublishEnd): Promise<Published> {

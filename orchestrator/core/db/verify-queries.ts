@@ -35,13 +35,14 @@ export function readVerifyFacts(db: Database, runId: string): Promise<VerifyFact
       parts: await rowsOf<LedgerPart>(
         knex('crawlfleet_parts')
           .where({ run_id: runId })
-          .select('slot', 'epoch', 'seq', 'state', 'stored', 'gone', 'failed', 'unchanged', {
+          .select('slot', 'epoch', 'seq', 'state', 'stored', 'gone', 'failed', 'unchanged', 'partial', {
             rows: 'result_rows',
             putAside: 'put_aside',
           }),
       ),
       results: () => (exists ? readResults(knex, runId, table) : []),
       replaced: (ids) => (exists ? readReplaced(knex, runId, table, ids) : []),
+      partlyReplaced: (ids) => readPartlyReplaced(knex, runId, ids),
     });
   });
 }
@@ -53,6 +54,7 @@ interface ItemRow extends Pick<LedgerItem, 'outcome' | 'reason'> {
   epoch: number | null;
   seq: number | null;
   result_rows: number | null;
+  left_out: number | null;
   refused_at: SqlNumber | null;
 }
 
@@ -65,7 +67,18 @@ async function* readItemRows(
   for (let after = 0; ;) {
     const items = knex(ITEMS).where({ run_id: runId }).where('n', '>', after).where(narrow).orderBy('n').limit(PAGE);
     const page = await rowsOf<ItemRow>(
-      items.select('n', 'product_id', 'outcome', 'reason', 'slot', 'epoch', 'seq', 'result_rows', 'refused_at'),
+      items.select(
+        'n',
+        'product_id',
+        'outcome',
+        'reason',
+        'slot',
+        'epoch',
+        'seq',
+        'result_rows',
+        'left_out',
+        'refused_at',
+      ),
     );
     yield* page;
     const last = page.at(-1);
@@ -75,10 +88,8 @@ async function* readItemRows(
 }
 
 async function* readItems(knex: Knex, runId: string, grants: GrantedProducts | null): AsyncGenerator<LedgerItem> {
-  for await (const { n, product_id, outcome, reason, slot, epoch, seq, result_rows, refused_at } of readItemRows(
-    knex,
-    runId,
-  ))
+  for await (const row of readItemRows(knex, runId)) {
+    const { n, product_id, outcome, reason, slot, epoch, seq, result_rows, left_out, refused_at } = row;
     yield {
       id: product_id,
       outcome,
@@ -86,9 +97,11 @@ async function* readItems(knex: Knex, runId: string, grants: GrantedProducts | n
       part: seq === null ? '' : `${slot}/${epoch}/${seq}`,
       // Null: one row, as with every mapping without `rows`.
       rows: outcome === 'stored' ? (result_rows ?? 1) : 0,
+      partial: left_out !== null,
       refused: refused_at !== null,
       granted: grants === null || slot === null || epoch === null || grants.has({ slot, epoch }, n),
     };
+  }
 }
 
 async function* readResults(knex: Knex, runId: string, table: string): AsyncGenerator<[string, number]> {
@@ -117,13 +130,21 @@ async function* readReplaced(knex: Knex, runId: string, table: string, ids: Iter
   for (const run of winners) {
     const { results } = await readSettings(knex, run);
     if (results.table.toLowerCase() !== table.toLowerCase()) continue;
-    // Products that it left without rows: stored with none, or gone and deleted.
+    // Products that it left without rows: stored with none and nothing left out, or gone and deleted.
     const rowless = (item: Knex.QueryBuilder): void => {
-      void item.where({ outcome: 'stored', result_rows: 0 });
+      void item.where({ outcome: 'stored', result_rows: 0, left_out: null });
       if (results.onGone === 'delete') void item.orWhere({ outcome: 'gone' });
     };
     for await (const item of readItemRows(knex, run, rowless)) yield item.product_id;
   }
+}
+
+async function* readPartlyReplaced(knex: Knex, runId: string, ids: Iterable<string>): AsyncGenerator<string> {
+  const wanted = new Set(ids);
+  const { winners } = await readOverwriters(knex, runId);
+  const isPartial = (item: Knex.QueryBuilder): void => void item.whereNotNull('left_out');
+  for (const run of winners)
+    for await (const { product_id: id } of readItemRows(knex, run, isPartial)) if (wanted.delete(id)) yield id;
 }
 
 function idText(value: unknown): string {

@@ -16,6 +16,8 @@ export interface LedgerItem {
   part: string;
   /** How many rows of the result table it produced. */
   rows: number;
+  /** It was stored without pages that may have more rows. */
+  partial: boolean;
   /** It was stored, and refused before its rows were published. */
   refused: boolean;
   /** False: the instance of that part was never granted it. */
@@ -29,6 +31,8 @@ export interface LedgerPart extends EpochId, OutcomeCounts {
   rows: number;
   /** How many of the stored products had an unchanged page; null or omitted without `site.conditional`. */
   unchanged?: number | null;
+  /** How many of the stored products are partial; null or omitted: none. */
+  partial?: number | null;
   /** How many of its results are for products that were never granted to its instance; null or omitted: none. */
   putAside?: number | null;
 }
@@ -42,11 +46,13 @@ export interface VerifySource {
   results(): Iterable<[id: string, rows: number]> | AsyncIterable<[id: string, rows: number]>;
   /** Products whose rows a later run or another program has rightly replaced; may include others. */
   replaced(ids: Iterable<string>): Iterable<string> | AsyncIterable<string>;
+  /** Those that a later run has stored as partial products: it has replaced some of their rows and kept the others. */
+  partlyReplaced(ids: Iterable<string>): Iterable<string> | AsyncIterable<string>;
 }
 
-type PartCounts = OutcomeCounts & { rows: number };
+type PartCounts = OutcomeCounts & { rows: number; partial: number };
 
-const noCounts = (): PartCounts => ({ stored: 0, gone: 0, failed: 0, rows: 0 });
+const noCounts = (): PartCounts => ({ stored: 0, gone: 0, failed: 0, rows: 0, partial: 0 });
 
 export async function compareFacts(source: VerifySource): Promise<VerifyFacts> {
   const { phase, planned, request } = source.run;
@@ -70,13 +76,14 @@ async function readLedger(items: VerifySource['items']) {
     reasons: {} as Partial<Record<FailureReason, number>>,
     duplicates: noDifference(),
     ungranted: noDifference(),
+    partial: noDifference(),
     refused: 0,
     ledgerRows: 0,
     stored: new Map<string, number>(),
     byPart: new Map<string, PartCounts>(),
   };
   const seen = new Set<string>();
-  for await (const { id, outcome, reason, part, rows, refused, granted } of items) {
+  for await (const { id, outcome, reason, part, rows, partial, refused, granted } of items) {
     ledger.items++;
     ledger.outcomes[outcome ?? 'open']++;
     if (seen.has(id)) note(ledger.duplicates, id);
@@ -87,10 +94,12 @@ async function readLedger(items: VerifySource['items']) {
     ledger.ledgerRows += rows;
     if (refused) ledger.refused++;
     if (!granted) note(ledger.ungranted, id);
+    if (partial) note(ledger.partial, id);
     const counts = ledger.byPart.get(part) ?? noCounts();
     ledger.byPart.set(part, counts);
     counts[outcome]++;
     counts.rows += rows;
+    if (partial) counts.partial++;
   }
   return ledger;
 }
@@ -110,7 +119,7 @@ function compareParts(
     if (part.putAside) note(putAside, key, part.putAside);
     const items = byPart.get(key) ?? noCounts();
     const differs = (['stored', 'gone', 'failed', 'rows'] as const).some((of) => items[of] !== part[of]);
-    if (differs || (part.unchanged ?? 0) > part.stored) note(partsOff, key);
+    if (differs || items.partial !== (part.partial ?? 0) || (part.unchanged ?? 0) > part.stored) note(partsOff, key);
   }
   const withoutPart = noDifference();
   for (const [key, counts] of byPart) {
@@ -132,13 +141,23 @@ async function compareRows(source: VerifySource, stored: Map<string, number> | n
     rowsWithoutItem: noDifference(),
   };
   if (stored === null) return facts;
+  /** Products with more or fewer rows than they gave, and how many are missing. */
+  const off = new Map<string, number>();
   for await (const [id, rows] of source.results()) {
     facts.resultRows += rows;
     const expected = stored.get(id);
     if (expected === undefined) note(facts.rowsWithoutItem, id, rows);
-    else if (rows !== expected) note(facts.rowsOff, id);
+    else if (rows !== expected) off.set(id, expected - rows);
     stored.delete(id);
   }
+  const fewer = [...off].flatMap(([id, missing]) => (missing > 0 ? [id] : []));
+  if (fewer.length > 0)
+    for await (const id of source.partlyReplaced(fewer)) {
+      note(facts.overwritten, id);
+      facts.replacedRows += off.get(id) ?? 0;
+      off.delete(id);
+    }
+  for (const id of off.keys()) note(facts.rowsOff, id);
   // A product without records has no rows that could be missing.
   for (const [id, rows] of stored) if (rows === 0) stored.delete(id);
   if (stored.size > 0)

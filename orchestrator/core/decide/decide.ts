@@ -9,6 +9,7 @@ import { haltReason } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
 import { operatorPaceNotes } from './operator-pace.ts';
 import { keepSlowerPaces } from './site-cap.ts';
+import { pagesNote } from './measured-pages.ts';
 import { extraLaunches } from './extra-launches.ts';
 import { rotations } from './address-rotation.ts';
 import { isShortOfMoney } from './launches/budget.ts';
@@ -66,7 +67,8 @@ function decideFleet(world: World): Action[] {
   const slots = world.fleet.slotCount(world.run.plan);
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
   if (halt === null) actions.push(...takeUrls(world));
-  if (halt === null) actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world));
+  if (halt === null)
+    actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world), ...pagesNote(world));
   actions.push(...keepSlowerPaces(world), ...operatorPaceNotes(world), ...stallNotes(world));
   actions.push(...unansweredNotes(world), ...refusedNotes(world));
   actions.push(...decideOldEpochs(world, latest));

@@ -4,6 +4,7 @@ import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { ReasonRow } from '../../../shared/domain/reason-row.ts';
+import type { LeftOutCounts } from '../../../shared/domain/left-out.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -52,6 +53,13 @@ export interface UnchangedPages {
   savedBytes: number;
 }
 
+/** Further pages that products were stored without. */
+export interface FurtherPagesReport {
+  leftOut: LeftOutCounts;
+  /** Products whose rows may not be all, with a few of them; older rows of theirs were kept. Only with `rows`. */
+  partial: { products: number; examples: string[] };
+}
+
 export interface RunReport {
   run: string;
   /** The run whose failed products this one has tried again. */
@@ -90,6 +98,8 @@ export interface RunReport {
   rendered: number;
   /** The stored products whose page was unchanged; omitted where there was none. */
   unchanged?: UnchangedPages;
+  /** What stored products come without; omitted where no page was left out. */
+  furtherPages?: FurtherPagesReport;
   cost: { estimated: number; actual: number; currency: 'USD' };
   timings: {
     launchMs: number | null;

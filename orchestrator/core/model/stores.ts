@@ -6,6 +6,7 @@
 import type { PartResults } from './part-results.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { MissReason } from '../../../shared/domain/failure-kind.ts';
+import type { LeftOutCounts } from '../../../shared/domain/left-out.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { Product } from '../../../shared/domain/product.ts';
@@ -487,6 +488,8 @@ export interface LoadTotals extends OutcomeCounts {
   loaded: number;
   /** The stored products whose page was unchanged (304); omitted where there was none. */
   unchanged?: UnchangedPages;
+  /** The stored products that are partial: their rows may not be all; omitted where there is none. */
+  partial?: number;
 }
 
 /** How a run ends whose rows are published. */
@@ -584,6 +587,10 @@ interface ResultReader {
   parts(only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
   /** Sums over loaded parts: quick. */
   totals(): Promise<LoadTotals>;
+  /** The further pages that the stored products of loaded parts come without. */
+  leftOut(): Promise<LeftOutCounts>;
+  /** The first partial products, by number: at most `limit`. */
+  partialProducts(limit: number): Promise<string[]>;
   /** Runs that began after this one and have published into its result table, newest first. */
   newerRuns(): Promise<string[]>;
   /**
@@ -626,8 +633,8 @@ export interface ResultStore extends ResultReader {
    * Copies staging into the result table by one INSERT … SELECT upsert and moves the run from `loading` to the given
    * end, in one transaction. A run with a cancel request ends `cancelled`, whatever the given end, and publishes no
    * rows. With `rows` in the mapping, the same transaction deletes rows of stored products that this run did not
-   * produce; with on_gone `delete` also the rows of gone products. Publishing again changes nothing. Products that a
-   * later run has published to the same table keep that run's rows.
+   * produce, unless the product is partial; with on_gone `delete` also the rows of gone products. Publishing again
+   * changes nothing. Products that a later run has published to the same table keep that run's rows.
    * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
    * If the result table refuses rows, nothing changes, and the result names them: at most one more than `most`, and
    * those that were found in a minute; for a held run, all.

@@ -150,6 +150,8 @@ export interface Plan {
   chunks: number;
   /** Products one instance can crawl in the window. */
   capacityEach: number;
+  /** Pages of one product, where the mapping finds further ones; omitted: it has one. */
+  pages?: { mean: number; max: number };
   intervalMs: number;
   /** The number of domains of a shop with several, and the share of the products that the busiest one has. */
   domains?: { count: number; busiestShare: number };

@@ -17,6 +17,7 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
   }
   const lines = [
     ...row(`${noun(plan)}s`, thousands(plan.products)),
+    ...(plan.pages ? row('pages', pages(plan, plan.pages)) : []),
     ...(plan.recrawl ? recrawl(plan.recrawl) : []),
     ...row(
       'pace',
@@ -60,6 +61,11 @@ export function startInWords(plan: Plan, dryRun: boolean, nowMs: number): string
 
 /** Many pages of a discovery have no product. */
 const noun = ({ growth }: Plan): string => (growth === undefined ? 'product' : 'URL');
+
+function pages({ products }: Plan, { mean, max }: NonNullable<Plan['pages']>): string {
+  const each = `${thousands(mean)} a product on average, at most ${thousands(max)} (site.pages_per_product)`;
+  return `about ${thousands(Math.round(products * mean))}: ${each}`;
+}
 
 function recrawl({ listed, unseen, due, carriedOver, keepsFresh }: RecrawlPlan): string[] {
   const { products, byCategory, dueSinceMs } = carriedOver;

@@ -3,6 +3,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import { domainPaces } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { pagesOf } from '../../../shared/domain/pages-per-product.ts';
 import { withDelays } from '../../../shared/domain/robots.ts';
 import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
@@ -55,7 +56,7 @@ export interface Planned {
  * ones.
  */
 function pagesEachOf(site: Config['values']['site']): number {
-  return site.pages_per_product + (site.conditional ? 1 / MAX_UNPROVED : 0);
+  return pagesOf(site.pages_per_product).mean + (site.conditional ? 1 / MAX_UNPROVED : 0);
 }
 
 /** What `plan`, `run` and `simulate` plan for: the same configuration gives the same figures. With a load balancer. */
@@ -125,10 +126,11 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
   const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
   refuseShortRotation(config, target, browser);
   const input = { ...planInputOf(facts), ...instead };
-  const plan =
+  const bare =
     aws.load_balancer === NO_BALANCER
       ? withoutBalancer(input)
       : ((reachesInstances && aws.certificate === null ? smallWithoutBalancer(input) : null) ?? planOf(input));
+  const plan = findsFurtherPages(config) ? { ...bare, pages: pagesOf(site.pages_per_product) } : bare;
   const noted = [...(quota.note === null ? [] : [quota.note]), ...(regions?.notes ?? [])];
   const warnings = [
     ...plan.warnings,
@@ -210,6 +212,10 @@ function refuseShortRotation(config: Config, target: Target, browser: BrowserBoo
   });
 }
 
+/** In a discovery, links lead to other products. */
+const findsFurtherPages = ({ discovery, mapping }: Config): boolean =>
+  discovery === undefined && mapping.pages.some(({ urlParsers }) => urlParsers.length > 0);
+
 /** The user's load balancer exists already: only its health checks take half a minute. */
 const OWN_BALANCER_MS = 30_000;
 
@@ -222,9 +228,7 @@ function warningsOf(config: Config, products: ProductList): string[] {
     ...(products.duplicates > 0
       ? [`${products.duplicates} IDs are listed more than once; each product is crawled once`]
       : []),
-    ...(config.discovery === undefined &&
-    config.mapping.pages.some((page) => page.urlParsers.length > 0) &&
-    site.pages_per_product === 1
+    ...(findsFurtherPages(config) && pagesOf(site.pages_per_product).mean === 1
       ? [
           'the mapping finds further pages of a product (url_parsers), and site.pages_per_product is 1: say how many requests one takes on average, or the end is planned too early',
         ]

@@ -95,7 +95,8 @@ async function readNight(run: RunRecord, id: string, { stores, history }: { stor
       }),
   ];
   attempts.sort((a, b) => (a.atMs ?? 0) - (b.atMs ?? 0));
-  const { outcome, reason, detail, slot, epoch, settledAtMs: atMs } = product;
+  const { outcome, reason, slot, epoch, settledAtMs: atMs, leftOut } = product;
+  const detail = leftOut === null ? product.detail : `partial: stored without ${leftOut} of its further pages`;
   // A failed product's last attempt is among those above; one that never was requested has none.
   if (outcome === 'stored' || outcome === 'gone') {
     const address = addressOf(slot, epoch);

@@ -1,6 +1,7 @@
 /** The final report as text for the user. */
+import { describeLeftOut } from '../../../shared/domain/left-out.ts';
 import { formatDuration, formatSize } from '../../../shared/domain/quantity.ts';
-import type { RunReport, ValueProfile } from '../model/report.ts';
+import type { FurtherPagesReport, RunReport, ValueProfile } from '../model/report.ts';
 import { percent } from '../decide/end/guard.ts';
 import { renderReasons } from '../../../shared/domain/render-reasons.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
@@ -21,6 +22,7 @@ export function renderReport(report: RunReport): string {
           `  unchanged   ${report.unchanged.products} of the stored (304), ${formatSize(report.unchanged.savedBytes)} not fetched`,
         ]
       : []),
+    ...(report.furtherPages ? renderFurtherPages(report.furtherPages) : []),
     ...(products.duplicates > 0 ? [`  duplicates  ${products.duplicates} listed again, crawled once`] : []),
     ...(report.discovery ? renderDiscovery(report.discovery) : []),
     `  time        ${tookMs === null ? '-' : formatDuration(tookMs)} of ${formatDuration(allowedMs)}${report.onTime ? '' : ', NOT on time'}`,
@@ -54,6 +56,17 @@ export function renderReport(report: RunReport): string {
   if (report.bans.length > 0) lines.push('', renderBans(report.bans));
   if (report.notes.length > 0) lines.push('', ...report.notes.map((n) => `  note: ${oneLine(n)}`));
   return lines.join('\n');
+}
+
+function renderFurtherPages({ leftOut, partial: { products, examples } }: FurtherPagesReport): string[] {
+  const more = products > examples.length ? ' …' : '';
+  const heads = ['  left out    further pages: ', '              '];
+  return [
+    ...(products > 0
+      ? [`  partial     ${products} of the stored keep their older rows: ${oneLine(examples.join(', '))}${more}`]
+      : []),
+    ...describeLeftOut(leftOut).map((line, i) => `${heads[Math.min(i, 1)]}${oneLine(line)}`),
+  ];
 }
 
 function renderDiscovery(found: NonNullable<RunReport['discovery']>): string[] {

@@ -35,6 +35,8 @@ export const OUTSIDE = {
   publishRowsPerSecond: 20_000,
   /** Share of products that the shop does not have any more. */
   goneShare: 0.01,
+  /** Share of products with further pages that are stored without some of them. */
+  partialShare: 0.01,
 } as const;
 
 /** Configuration that the plan does not contain. */

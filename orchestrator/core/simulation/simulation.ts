@@ -143,8 +143,9 @@ class Stage {
   }
 
   #site(): Site {
-    const { goneShare } = OUTSIDE;
-    const goneBelow = (n: number): number => Math.floor((n - 1) * goneShare);
+    const { goneShare, partialShare } = OUTSIDE;
+    const isOfShare = (n: number, share: number): boolean => Math.floor(n * share) > Math.floor((n - 1) * share);
+    const hasFurther = this.#scenario.plan.pages !== undefined;
     return {
       pace: (products) => this.#draws.pace(products),
       onRequest: () => undefined,
@@ -152,14 +153,22 @@ class Stage {
       result: ({ n, id }): ItemResult => {
         const common = { n, id, url: '', at: START, attempts: 1 };
         // Spread evenly, the same ones for every fleet.
-        if (goneBelow(n + 1) > goneBelow(n)) return { ...common, outcome: 'gone', status: 404 };
-        return { ...common, outcome: 'stored', rows: [{ key: null, row: {} }] };
+        if (isOfShare(n, goneShare)) return { ...common, outcome: 'gone', status: 404 };
+        const stored: ItemResult = { ...common, outcome: 'stored', rows: [{ key: null, row: {} }] };
+        return hasFurther && isOfShare(n + 1, partialShare) ? inPart(stored) : stored;
       },
     };
   }
 }
 
 const START = new Date(START_MS).toISOString();
+
+/** A stored product without one of its further pages, which robots.txt forbids. */
+export const inPart = (result: ItemResult & { outcome: 'stored' }): ItemResult => ({
+  ...result,
+  leftOut: { robots: { pages: 1, example: `${result.url}?page=2` } },
+  partial: true,
+});
 
 /** The statement that publishes takes its time. */
 function slowDown(results: ResultStore, clock: EventClock, rowsPerSecond: number): void {

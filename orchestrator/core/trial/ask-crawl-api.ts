@@ -17,7 +17,7 @@ const MAX_ANSWER_BYTES = 200_000_000;
 export async function askCrawlApi(trial: PageTrial): Promise<PageReading> {
   const { stdout, stderr } = await runProgram(
     JSON.stringify(trial),
-    trial.site.timeoutMs * (MAX_REDIRECTS + 1) + START_MS,
+    trial.site.timeoutMs * (MAX_REDIRECTS + 1) + START_MS + furtherMs(trial),
   );
   const parsed = trialAnswerSchema.safeParse(parseJson(stdout));
   if (!parsed.success)
@@ -32,6 +32,13 @@ export async function askCrawlApi(trial: PageTrial): Promise<PageReading> {
     answer.message,
     answer.hint === null ? {} : { hint: answer.hint },
   );
+}
+
+/** Time for the further pages. */
+function furtherMs({ further, site }: PageTrial): number {
+  if (further === undefined) return 0;
+  const intervalMs = Math.max(site.intervalMs, further.robots.crawlDelayMs ?? 0);
+  return (further.pages - 1) * (MAX_REDIRECTS + 1) * (site.timeoutMs + intervalMs);
 }
 
 function parseJson(text: string): unknown {

@@ -10,6 +10,7 @@ import { type PageRequest, PageRequests } from '../../../shared/domain/page-requ
 import { findIdFault, productUrl } from '../../../shared/domain/product.ts';
 import { bodyNamesProduct } from '../../../shared/domain/request-body.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
+import { denyOf } from '../config/follow-section.ts';
 import { type Config, type Environment, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
 import { defaultSite, siteSettingsOf } from '../config/site-section.ts';
@@ -18,6 +19,8 @@ type TextFlag = 'configPath' | 'mapping' | 'url' | 'id' | 'file' | 'urlOf' | 'fi
 
 export interface ExtractFlags extends Record<TextFlag, string | undefined> {
   render: 'http' | 'browser' | undefined;
+  /** Maximum pages of the product to read; by default READ_PAGES. */
+  pages: number | undefined;
   /** The browser to use; by default one is searched for. */
   chromiumPath: string | undefined;
   environment: Environment;
@@ -28,6 +31,9 @@ export interface ExtractFlags extends Record<TextFlag, string | undefined> {
 const UNKNOWN_PAGE = 'https://page.invalid/';
 /** The same for the products of a site; a trial reads one page and needs none. */
 const UNKNOWN_PRODUCT = `${UNKNOWN_PAGE}{id}`;
+
+/** Pages of a product that are read unless told otherwise: enough to see whether the links are right. */
+const READ_PAGES = 3;
 
 /** Throws `usage` for flags that do not go together, and errors of reading the files. */
 export function readTrialInput(flags: ExtractFlags) {
@@ -52,6 +58,7 @@ export function readTrialInput(flags: ExtractFlags) {
     trial: {
       mapping,
       ...request,
+      ...(flags.id === undefined ? {} : { id: flags.id }),
       file,
       site: {
         ...settings,
@@ -60,9 +67,20 @@ export function readTrialInput(flags: ExtractFlags) {
       },
       chromiumPath: flags.chromiumPath ?? null,
     },
+    /** What a trial of further pages needs beside robots.txt; null: none are read. */
+    further: readsFurther(mapping, flags)
+      ? { deny: config ? denyOf(config) : [], pages: flags.pages ?? READ_PAGES }
+      : null,
     pageName: flags.file ?? (request.post ? `POST ${request.url} ${request.post.body}` : request.url),
     mappingName: flags.mapping ?? config!.file,
   };
+}
+
+/** A saved page stands alone; so does a page whose mapping finds no links. */
+function readsFurther(mapping: Mapping, { file, pages }: ExtractFlags): boolean {
+  if (file !== undefined && pages !== undefined)
+    throw usage('--pages goes with --url or --id: a saved page has no further ones', 'Leave it out.');
+  return file === undefined && pages !== 1 && mapping.pages.some(({ urlParsers }) => urlParsers.length > 0);
 }
 
 /** A product has a page; its ID also names it to the request of another one. */

@@ -11,10 +11,13 @@ import {
 import { Assertions, type Broken, detailOf } from '../model/assertions.ts';
 import { plainPath } from '../config/path-spelling.ts';
 import { needsDom } from '../../../shared/adapters/step-check.ts';
-import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
+import type { FurtherAnswer, PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
 import type { PageReading } from './ask-crawl-api.ts';
 
 export type FieldReport = ReturnType<typeof reportField> & { broken: string | null };
+
+/** `partial`: pages that were left out may have rows of the product. */
+export type FurtherReport = Pick<FurtherAnswer, 'requests' | 'leftOut' | 'partial' | 'notRead'>;
 
 export interface TrialReport {
   url: string;
@@ -33,6 +36,8 @@ export interface TrialReport {
   fields: FieldReport[];
   rows: { key: string | null; row: Record<string, FieldValue> }[] | null;
   links: string[];
+  /** The further pages that were read, and what was left out; null where none was to be read. */
+  further: FurtherReport | null;
   /** What JSON-LD and microdata of the page have, where a field found nothing there. */
   paths: { source: string; paths: string[] }[];
   /** Mistakes of the mapping that this page shows, one line each. */
@@ -54,6 +59,7 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
     fields: [],
     rows: null,
     links: [],
+    further: null,
     paths: [],
     faults: [],
   };
@@ -63,13 +69,21 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
     return { ...base, outcome, reason, detail: answer.detail };
   }
   const page = mapping.pages.find(({ name }) => name === answer.mapping) ?? null;
-  const broken = page === null ? [] : judgeRows(page, answer.rows ?? []);
+  const { further } = answer;
+  // Values of the product may be on any of its pages.
+  const { rows, missing } = further ?? answer;
+  const failed = further?.failed ?? null;
+  const broken = page === null ? [] : judgeRows(page, rows ?? []);
   const failing = broken.find((one) => one.else === 'fail');
   return {
     ...base,
-    outcome: answer.missing === null && !failing ? 'stored' : 'failed',
-    reason: answer.missing !== null ? 'parse' : failing ? 'assert' : null,
-    detail: answer.missing === null ? (failing ? detailOf(failing) : null) : describeMissing(answer.missing, page),
+    ...(failed === null
+      ? {
+          outcome: missing === null && !failing ? ('stored' as const) : ('failed' as const),
+          reason: missing !== null ? 'parse' : failing ? 'assert' : null,
+          detail: missing === null ? (failing ? detailOf(failing) : null) : describeMissing(missing, page),
+        }
+      : { ...failed, outcome: 'failed' as const }),
     kind: answer.kind,
     mapping: page?.name ?? null,
     dom: page ? findDomSteps(page) : [],
@@ -80,12 +94,20 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
         /** How the first of its values breaks `assert`; null when none does. */
         broken: broken.find((one) => one.field === f.name)?.words ?? null,
       })),
-    rows: page?.rows ? (answer.rows ?? []) : null,
+    rows: page?.rows ? (rows ?? []) : null,
     links: answer.links,
+    further: further ? furtherOf(further) : null,
     paths: answer.paths,
     faults: page && answer.kind !== 'json' ? jsonFaults(page, answer.kind) : [],
   };
 }
+
+const furtherOf = ({ requests, leftOut, partial, notRead }: FurtherAnswer): FurtherReport => ({
+  requests,
+  leftOut,
+  partial,
+  notRead,
+});
 
 /** What the rows of the page break, but for the change against rows that stand. */
 function judgeRows(page: PageMapping, rows: readonly { row: Row }[]): Broken[] {

@@ -4,7 +4,7 @@ import type { RunPhase } from '../../../shared/domain/states.ts';
 
 const EXAMPLES = 20;
 
-/** A set that should be empty. */
+/** A set of products or parts, most of which should be empty. */
 export interface LedgerDifference {
   count: number;
   /** Product IDs, or names of parts `slot/epoch/seq`: at most EXAMPLES. */
@@ -20,6 +20,8 @@ export interface VerifyFacts {
   outcomes: OutcomeCounts & { open: number };
   /** How many of the gone and failed were stored by their part, and refused before their rows were published. */
   refused: number;
+  /** Stored products that are partial: their rows may not be all. */
+  partial: LedgerDifference;
   reasons: Partial<Record<FailureReason, number>>;
   /** Product IDs that are in the ledger more than once. */
   duplicates: LedgerDifference;

@@ -116,6 +116,12 @@ function notesOf(facts: VerifyFacts, run: RunRecord): string[] {
             `reported them; parts: ${facts.putAside.examples.join(', ')}`,
         ]
       : []),
+    ...(facts.partial.count > 0
+      ? [
+          `${facts.partial.count} products are partial: they were stored without some of their further pages, so their ` +
+            `older rows stay; the first: ${facts.partial.examples.slice(0, PARTIAL_EXAMPLES).join(', ')}`,
+        ]
+      : []),
     ...(facts.refused > 0
       ? [`${facts.refused} products were stored by their part, and refused before the rows were published`]
       : []),
@@ -125,6 +131,7 @@ function notesOf(facts: VerifyFacts, run: RunRecord): string[] {
   ];
 }
 
+const PARTIAL_EXAMPLES = 5;
 /** Number of reads from the bucket that start ahead of their turn. */
 const READS = 4;
 

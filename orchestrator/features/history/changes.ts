@@ -1,6 +1,7 @@
 /**
  * `results.history: changes`: what a run changes, a row for each field of each row, written in the transaction that
- * publishes and before the rows are replaced. A row without a field says that the product itself vanished or came back.
+ * publishes and before the rows are replaced. A row without a field is about the product itself: it has vanished, come
+ * back, or become partial.
  */
 import type { Knex } from 'knex';
 import { hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
@@ -93,35 +94,42 @@ export async function noteChanges(trx: Knex.Transaction, db: Database, publicati
       await insertSelect(trx, { table: historyTable(table), columns }, rows);
     }
   });
-  await noteVanished(trx, publication);
+  await noteProducts(trx, publication);
 }
 
-/** Products whose page is gone for the first time, or there again. */
-async function noteVanished(trx: Knex.Transaction, { runId, shape, exceptSettled, nowMs }: Publication): Promise<void> {
+/**
+ * What a product may be, by its newest row without a field. One without such a row is `stored`.
+ *
+ * gone      its page is gone
+ * partial   it was stored without some of its further pages: rows of it may be older than the others
+ * stored    neither any more
+ */
+const STANDINGS = {
+  gone: { outcome: 'gone' },
+  partial: (item: Knex.QueryBuilder) => void item.where({ outcome: 'stored' }).whereNotNull('left_out'),
+  stored: { outcome: 'stored', left_out: null },
+};
+
+/** Products that have become gone, partial or whole. */
+async function noteProducts(trx: Knex.Transaction, publication: Publication): Promise<void> {
+  const { runId, shape, exceptSettled, nowMs } = publication;
   const table = historyTable(shape.results.table);
   const at = toCrawledAt(new Date(nowMs).toISOString(), shape.crawledAt);
-  // The newest row without a field says what the product is by now.
-  const isGone = (product: Knex.QueryBuilder): void =>
-    void product
-      .select(trx.raw('1'))
-      .from(`${table} as h`)
-      .whereRaw('h.product_id = i.product_id and h.field is null and h.new_value = ?', ['gone'])
-      .whereNotExists((later) => {
-        void later
-          .select(trx.raw('1'))
-          .from(`${table} as l`)
-          .whereRaw('l.product_id = h.product_id and l.field is null and l.id > h.id');
-      });
-  for (const [outcome, before] of [
-    ['gone', 'stored'],
-    ['stored', 'gone'],
-  ] as const) {
+  const newest = trx(`${table} as h`)
+    .whereRaw('h.product_id = i.product_id and h.field is null')
+    .orderBy('h.id', 'desc')
+    .limit(1)
+    .select('h.new_value');
+  const before = trx.raw(`coalesce((${newest.toQuery()}), 'stored')`);
+  for (const [to, standing] of Object.entries(STANDINGS)) {
+    if (to === 'partial' && shape.rowKey === null) continue;
     const columns = ['product_id', 'old_value', 'new_value', 'changed_at', 'run_id'];
     const products = trx(`${ITEMS} as i`)
-      .where({ run_id: runId, outcome })
+      .where({ run_id: runId })
+      .where(standing)
+      .whereRaw('? <> ?', [before, to])
       .modify(exceptSettled)
-      .modify((query) => void (outcome === 'gone' ? query.whereNotExists(isGone) : query.whereExists(isGone)))
-      .select('product_id', ...[before, outcome, at, runId].map((value) => trx.raw('?', [value])));
+      .select('product_id', before, ...[to, at, runId].map((value) => trx.raw('?', [value])));
     await insertSelect(trx, { table, columns }, products);
   }
 }

@@ -3,6 +3,7 @@
  */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { pagesOf } from '../../../shared/domain/pages-per-product.ts';
 import type { ProbeLimits, Series } from './series.ts';
 import type { SeriesWatch } from './series-watch.ts';
 import type { Caller } from '../../core/caller.ts';
@@ -128,7 +129,10 @@ const productsFrom = (skip: number, requests: number): RunSource => ({
   async choose(checked) {
     const { ids } = await checked.readProducts(true);
     if (ids.length === 0) throw new AppError('config-invalid', 'products.query yields no product to ask for');
-    const count = Math.min(ids.length, Math.ceil(requests / checked.config.values.site.pages_per_product));
+    const count = Math.min(
+      ids.length,
+      Math.ceil(requests / pagesOf(checked.config.values.site.pages_per_product).mean),
+    );
     const at = skip % ids.length;
     return {
       products: { ids: [...ids.slice(at), ...ids.slice(0, at)].slice(0, count), duplicates: 0 },

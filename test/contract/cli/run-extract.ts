@@ -19,6 +19,7 @@ const NONE: ExtractFlags = {
   field: undefined,
   render: undefined,
   userAgent: undefined,
+  pages: undefined,
   chromiumPath: undefined,
   environment: {},
   features,

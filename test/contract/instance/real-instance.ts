@@ -2,6 +2,7 @@
 import type { MainServerClient, Reply } from '../../../crawl-api/callbacks/main-server-client.ts';
 import { sayHello } from '../../../crawl-api/callbacks/hello.ts';
 import type { FetchHooks, PageAnswer, PageSource } from '../../../crawl-api/fetch/page-result.ts';
+import { compileRowPages } from '../../../crawl-api/extract/row-pages.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileRequests } from '../../../crawl-api/fetch/compile-requests.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
@@ -22,7 +23,8 @@ export async function makeRealInstance(stage: InstanceStage): Promise<InstanceUn
   const rules = await compileSiteRules(stage.settings.site.ban, true);
   const follow = await compileFollowRules(stage.settings);
   const requests = await compileRequests(stage.settings);
-  const instance = new RealInstance(stage, { rules, follow, requests });
+  const rowPages = await compileRowPages(stage.settings.mapping);
+  const instance = new RealInstance(stage, { rules, follow, requests, rowPages });
   instance.boot(false);
   return instance;
 }
@@ -32,14 +34,14 @@ const NEVER = new Promise<never>(() => undefined);
 
 class RealInstance implements InstanceUnderTest {
   readonly #stage: InstanceStage;
-  readonly #rules: Pick<WorkParts, 'rules' | 'follow' | 'requests'>;
+  readonly #rules: Pick<WorkParts, 'rules' | 'follow' | 'requests' | 'rowPages'>;
   readonly #journal = new MemoryJournal();
   readonly #keys = createKeyPair();
   #isReady = false;
   #process = new AbortController();
   #work: Work | null = null;
 
-  constructor(stage: InstanceStage, rules: Pick<WorkParts, 'rules' | 'follow' | 'requests'>) {
+  constructor(stage: InstanceStage, rules: Pick<WorkParts, 'rules' | 'follow' | 'requests' | 'rowPages'>) {
     this.#stage = stage;
     this.#rules = rules;
   }

@@ -32,6 +32,21 @@ describe('a calm day', () => {
     expect(result.reassignedAfterMs).toEqual([]);
   });
 
+  it('has partial products where the mapping finds further pages, each counted once', async () => {
+    const input = planInput({ products: 1_000 });
+    const planned = planRun(input, seededRandom(1));
+    const partialOf = async (pages?: { mean: number; max: number }): Promise<number | undefined> => {
+      let partial: number | undefined;
+      const result = await simulate(scenarioOf(input, { ...planned, ...(pages && { pages }) }), seededRandom(2), {
+        onStep: ({ db, run }) => void ({ partial } = db.run(run.id).totals),
+      });
+      expect(result.products).toMatchObject({ stored: 990, gone: 10 });
+      return partial;
+    };
+    expect(await partialOf({ mean: 3, max: 20 })).toBe(10);
+    expect(await partialOf()).toBeUndefined();
+  });
+
   it('is the same for the same seed, and another for another', async () => {
     const input = { products: 500 };
     const [a, b, c] = [await play({ input, seed: 5 }), await play({ input, seed: 5 }), await play({ input, seed: 6 })];

@@ -2,7 +2,7 @@
 import { checkLaunches, checkLeftovers, checkSpend, checkWaits } from './fleet.ts';
 import { checkLinks } from './frontier.ts';
 import type { History, Invariant, Violation } from './history.ts';
-import { checkLeases, checkOutcomes, checkResults, checkRows } from './products.ts';
+import { checkLeases, checkOutcomes, checkPartial, checkResults, checkRows } from './products.ts';
 import { checkDeadline, checkPoliteness, checkIntruders, checkSecrets } from './time.ts';
 
 const INVARIANTS: Record<Violation['invariant'], Invariant> = {
@@ -19,6 +19,7 @@ const INVARIANTS: Record<Violation['invariant'], Invariant> = {
   I11: checkWaits,
   I12: checkSecrets,
   I14: checkLinks,
+  I15: checkPartial,
 };
 
 /** Empty when all of them hold. */

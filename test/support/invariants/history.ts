@@ -89,6 +89,10 @@ export interface SeenProduct {
   rowRight: boolean;
   /** True where it failed although its chunk is still owned by an instance that is gone. */
   stranded: boolean;
+  /** Whether it is partial: as the site gives it, where that is known, and in the ledger. */
+  partial: { expected: boolean | null; ledger: boolean };
+  /** Whether rows of an earlier night stand that this one does not show; null where there were none. */
+  hasOlder: boolean | null;
 }
 
 /** A URL of a discovery's frontier, when its run was over. */
@@ -101,8 +105,17 @@ interface SeenLinks {
   denied: number;
 }
 
+/** What stores and parts count of products that were stored without further pages. */
+interface SeenPartial {
+  /** Partial products, by the totals. */
+  products: number;
+  /** Products with pages left out, by reason. */
+  leftOut: readonly number[];
+}
+
 export interface History {
   run: RunRecord;
+  partial: SeenPartial;
   facts: VerifyFacts;
   instances: readonly InstanceRecord[];
   parts: readonly PartRecord[];

@@ -1,6 +1,6 @@
 /**
- * I1, I3, I8, I10: every product ends exactly once, its rows are those of one part, and the order of messages has no
- * effect.
+ * I1, I3, I8, I10, I15: every product ends exactly once, its rows are those of one part, the order of messages has no
+ * effect, and a partial product loses no row.
  */
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
@@ -86,6 +86,29 @@ export function checkResults({ products }: History): Violation[] {
 
 const isOfTheRun = (product: { outcome: string | null; reason: string | null }): boolean =>
   product.outcome === 'failed' && product.reason !== null && OF_THE_RUN.has(product.reason);
+
+/**
+ * I15: a product is partial where the site gives it so, and counted once; none of its older rows is deleted, and those
+ * of a whole one are.
+ */
+export function checkPartial({ run, facts, partial, products }: History): Violation[] {
+  const found: string[] = [];
+  const { count } = facts.partial;
+  if (partial.products !== count) found.push(`${partial.products} partial products are counted, ${count} are stored`);
+  const most = facts.outcomes.stored + facts.refused;
+  for (const left of partial.leftOut)
+    if (left > most) found.push(`${left} products are counted without pages, ${most} were stored`);
+  const isPublished = facts.published && run.phase !== 'held';
+  for (const { id, outcome, partial: own, hasOlder } of products ?? []) {
+    if (outcome !== 'stored') continue;
+    if (own.expected !== null && own.expected !== own.ledger)
+      found.push(`${id} is ${own.ledger ? 'partial' : 'whole'}, and the site gives the other`);
+    if (!isPublished || hasOlder === null || own.expected === null) continue;
+    if (own.expected && !hasOlder) found.push(`the older rows of ${id}, which is partial, are deleted`);
+    if (!own.expected && hasOlder) found.push(`the older rows of ${id}, which is whole, stand`);
+  }
+  return violationsOf('I15', found.slice(0, 5));
+}
 
 /** I10: a chunk has one owner, and the uncrawled products of an owner that is gone are reassigned. */
 export function checkLeases({ grants, products }: History): Violation[] {

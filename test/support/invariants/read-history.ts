@@ -12,11 +12,13 @@ export async function readHistory(
   facts: VerifyFacts,
   seen: Partial<History> = {},
 ): Promise<History> {
-  const [run, instances, parts, events] = await Promise.all([
+  const [run, instances, parts, events, totals, leftOut] = await Promise.all([
     rows.run.get(),
     rows.fleet.instances(),
     rows.results.parts(),
     rows.run.events(EVENTS),
+    rows.results.totals(),
+    rows.results.leftOut(),
   ]);
   if (!run) throw new Error('there is no such run');
   const machines = instances
@@ -31,6 +33,7 @@ export async function readHistory(
     }));
   return {
     run,
+    partial: { products: totals.partial ?? 0, leftOut: Object.values(leftOut).map(({ products }) => products) },
     facts,
     instances,
     parts,

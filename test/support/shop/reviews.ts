@@ -12,7 +12,7 @@ export interface Review {
   date: string;
 }
 
-const REVIEWS_PER_PAGE = 10;
+export const REVIEWS_PER_PAGE = 10;
 
 /** The mapping for the review pages: one row per review, page after page. */
 export const REVIEWS_MAPPING = {

@@ -13,6 +13,8 @@ export const rulesSchema = z.array(
       id: z.string().optional(),
       /** Every product whose ID starts with this; '' matches every product. */
       prefix: z.string().optional(),
+      /** Only requests with exactly this query, such as `page=2`; default: with any. */
+      query: z.string().optional(),
       /** Maximum number of requests the rule applies to; default: no limit. */
       times: z.int().positive().optional(),
       do: behaviourSchema,
@@ -41,10 +43,10 @@ export class Rules {
   }
 
   /** The behaviour for this request for the product; counts it. null: a normal page. */
-  take(id: string): Behaviour | null {
+  take(id: string, query = ''): Behaviour | null {
     for (const [index, rule] of this.#rules.entries()) {
       const fits = rule.id === undefined ? id.startsWith(rule.prefix!) : rule.id === id;
-      if (!fits || this.#used[index]! >= (rule.times ?? Infinity)) continue;
+      if (!fits || (rule.query ?? query) !== query || this.#used[index]! >= (rule.times ?? Infinity)) continue;
       this.#used[index]!++;
       return rule.do;
     }

@@ -125,7 +125,7 @@ export class Site {
     const linked = this.#linked?.render(place.path, place.query) ?? this.#wiki?.render(place.path);
     if (linked !== undefined && linked !== null) return sendHtml({ response }, linked);
     if (place.id === null || !this.#sells(place.id)) return sendNote(response, 404, 'no such page');
-    const behaviour: Behaviour | null = this.#rules.take(place.id);
+    const behaviour: Behaviour | null = this.#rules.take(place.id, place.query.toString());
     const exchange = this.#exchange(response, place);
     if (behaviour) misbehave(exchange, behaviour);
     else exchange.sendPage();

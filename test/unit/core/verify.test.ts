@@ -12,6 +12,7 @@ function facts(more: Partial<VerifyFacts> = {}): VerifyFacts {
     outcomes: { open: 0, stored: 8, gone: 1, failed: 1 },
     reasons: { timeout: 1 },
     refused: 0,
+    partial: noDifference(),
     duplicates: noDifference(),
     parts: { seen: 0, loaded: 1, failed: 0 },
     partsOff: noDifference(),

@@ -9,6 +9,7 @@ import type {
   Reply,
   RequestParts,
 } from '../../../crawl-api/fetch/page-result.ts';
+import type { RowPages } from '../../../crawl-api/extract/row-pages.ts';
 import { PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
@@ -70,6 +71,9 @@ export interface SceneOptions {
   sections?: Pick<PageMapping, 'urlPatterns' | 'request'>[];
   /** What is not followed, as `DenyList` takes it. */
   deny?: string[];
+  maxPages?: number;
+  /** The mapping has `rows`. */
+  rowPages?: RowPages | null;
 }
 
 export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
@@ -145,6 +149,8 @@ export async function createScene(
     follow,
     request,
     sections = [],
+    maxPages,
+    rowPages = null,
   }: SceneOptions = {},
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
@@ -184,6 +190,7 @@ export async function createScene(
     ...(keepCookies ? {} : { keepCookies }),
     ...(follow && { follow }),
     ...(request && { request }),
+    ...(maxPages === undefined ? {} : { maxPages }),
   };
   const crawling = new Crawl({
     queue,
@@ -195,6 +202,7 @@ export async function createScene(
     follow: await compileFollowRules({ site: settings, deny }),
     requests: await compileRequests({ site: settings, mapping: { pages: [...sections.map(toSection), page] } }),
     reportsLinks: false,
+    rowPages,
     rules: await compileSiteRules(NO_RULES, true),
     render: new RenderChoice(render),
     onIncident: () => undefined,

@@ -19,14 +19,22 @@ import { finalReasons, MAX_LEDGER_MISSES } from '../../decide/end/reasons.ts';
 import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from '../../decide/end/shared-results.ts';
 import { judgeValues, profileOf } from '../../decide/end/value-profile.ts';
-import type { RunReport, ShardReport } from '../../model/report.ts';
+import type { FurtherPagesReport, RunReport, ShardReport } from '../../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../../decide/uncrawled-reason.ts';
 import { intervalOf } from '../../model/operator-pace.ts';
 import { intervalUnder } from '../../model/robots-pace.ts';
 import { REBUILT } from './run-description.ts';
 import { leftBehind } from './left-behind.ts';
 import { costOfRun } from '../../decide/end/cost-of-run.ts';
-import type { InstanceRecord, Refusal, RunEvent, RunReader, RunRecord, RunStores } from '../../model/stores.ts';
+import type {
+  InstanceRecord,
+  LoadTotals,
+  Refusal,
+  RunEvent,
+  RunReader,
+  RunRecord,
+  RunStores,
+} from '../../model/stores.ts';
 
 /** Maximum number of alarms copied into a report. */
 const MAX_ALARMS = 200;
@@ -166,6 +174,7 @@ export async function buildReport(
     core.results.totals(),
   ]);
   const left = await leftBehind(core);
+  const furtherPages = await furtherPagesOf(core.results, totals);
   const { stored, gone, failed, reasons } = productsOf(outcomes);
   const { linkPages } = outcomes;
   const finishedAtMs = run.finishedAtMs ?? core.clock.now();
@@ -243,6 +252,7 @@ export async function buildReport(
         }
       : {}),
     ...(totals.unchanged && { unchanged: totals.unchanged }),
+    ...(furtherPages && { furtherPages }),
     cost: {
       estimated: run.plan.cost.total,
       actual: costOfRun(run, instances, stored, finishedAtMs).actual.total,
@@ -271,6 +281,19 @@ export async function buildReport(
       ...alarmNotes(alarms),
     ],
   };
+}
+
+/** Partial products named in a report. */
+const PARTIAL_EXAMPLES = 5;
+
+async function furtherPagesOf(
+  results: RunReader['results'],
+  { partial: products = 0 }: LoadTotals,
+): Promise<FurtherPagesReport | null> {
+  const leftOut = await results.leftOut();
+  if (Object.keys(leftOut).length === 0) return null;
+  const examples = products === 0 ? [] : await results.partialProducts(PARTIAL_EXAMPLES);
+  return { leftOut, partial: { products, examples } };
 }
 
 /** What cannot be proved of where the results come from. */

@@ -6,6 +6,7 @@
  */
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
+import type { LeftOutCounts } from '../../../../shared/domain/left-out.ts';
 import type { FailureReason, Outcome } from '../../../../shared/domain/outcome.ts';
 import type {
   InstanceRecord,
@@ -32,6 +33,8 @@ export interface MemoryItem {
   epoch: number | null;
   seq: number | null;
   rows: number;
+  /** How many pages a partial product was stored without; omitted: it is whole. */
+  leftOut?: number;
   /** It was stored, and refused before its rows were published. */
   refused?: true;
 }
@@ -51,6 +54,8 @@ export interface MemoryChunk {
 
 export interface MemoryPart extends PartRecord {
   rows: number;
+  partial: number;
+  leftOut: LeftOutCounts;
   putAside?: number;
   detail: string | null;
 }
@@ -83,6 +88,8 @@ export interface MemoryRun {
   landings: Map<string, string>;
   /** What it has published, by product. */
   rows: Map<string, MemoryRow>;
+  /** Products with rows of earlier nights that the pages of this one do not show. */
+  older: Set<string>;
   events: RunEvent[];
   /** No chunk before this place waits. */
   firstWaiting: number;

@@ -6,6 +6,13 @@ import type { EpochId } from '../../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
 import { ledgerDetail } from '../../../../shared/domain/failure-kind.ts';
 import { landingOf } from '../../../../shared/domain/landing.ts';
+import {
+  countLeftOut,
+  type LeftOut,
+  type LeftOutCounts,
+  pagesLeftOut,
+  sumLeftOut,
+} from '../../../../shared/domain/left-out.ts';
 import { isRunEnd } from '../../../../shared/domain/states.ts';
 import type { PartRef } from '../../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../../shared/wire/part.ts';
@@ -46,7 +53,8 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
         const place = partPlace({ slot, epoch, seq: part.seq });
         if (run.parts.has(place)) continue;
         const { seq, key, sha256, sizeBytes, products } = part;
-        const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0, rows: 0, detail: null } as const;
+        const counts = { stored: 0, gone: 0, failed: 0, rows: 0, partial: 0, leftOut: {} };
+        const nothing = { ...counts, state: 'seen', detail: null } as const;
         const record = { slot, epoch, seq, key, sha256, sizeBytes, products, ...nothing };
         run.parts.set(place, record);
         run.openParts.set(place, record);
@@ -62,7 +70,10 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
       [...run[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values()]
         .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
-        .map(({ rows: _rows, detail: _detail, putAside: _putAside, ...part }) => part),
+        .map(
+          ({ rows: _rows, partial: _partial, leftOut: _leftOut, detail: _detail, putAside: _putAside, ...part }) =>
+            part,
+        ),
     );
   }
 
@@ -85,7 +96,9 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
         Object.assign(known, loadResults(run, part, granted), { state: 'loaded', detail: null });
         run.openParts.delete(partPlace(part));
         const { totals } = run;
+        const partial = (totals.partial ?? 0) + known.partial;
         run.totals = {
+          ...(partial > 0 ? { partial } : {}),
           seen,
           loaded: totals.loaded + 1,
           stored: totals.stored + known.stored,
@@ -111,6 +124,19 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
     return this.read('results.totals', (run) => run.totals);
   }
 
+  leftOut(): Promise<LeftOutCounts> {
+    return this.read('results.leftOut', ({ parts }) => sumLeftOut([...parts.values()].map(({ leftOut }) => leftOut)));
+  }
+
+  partialProducts(limit: number): Promise<string[]> {
+    return this.read('results.partialProducts', ({ items }) =>
+      items
+        .filter(({ leftOut }) => leftOut !== undefined)
+        .slice(0, limit)
+        .map(({ id }) => id),
+    );
+  }
+
   publish(to: PublishedPhase, end: PublishEnd): Promise<Published> {
     return this.write<Published>('results.publish', (run) => {
       const { id, phase, request } = run.record;
@@ -125,7 +151,11 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
         const refusals = refused.map((key): Refusal => ({ id: key, outcome: 'failed', reason: 'load', detail: words }));
         return { refused: { refusals, complete: true, words } };
       }
-      if (!isCancelled) for (const [product, row] of run.staging ?? []) run.rows.set(product, { ...row, run_id: id });
+      if (!isCancelled) {
+        for (const [product, row] of run.staging ?? []) run.rows.set(product, { ...row, run_id: id });
+        for (const item of run.items)
+          if (item.outcome === 'stored' && item.leftOut === undefined) run.older.delete(item.id);
+      }
       const { exitCode, reason } = isCancelled ? CANCELLED : end;
       moveRun(run, isCancelled ? 'cancelled' : to, this.now(), { exitCode, reason });
       return { rows: run.rows.size };
@@ -168,7 +198,13 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
         part.stored--;
         part[outcome]++;
         part.rows -= item.rows;
-        run.totals = { ...run.totals, stored: run.totals.stored - 1, [outcome]: run.totals[outcome] + 1 };
+        const { stored, partial = 0 } = run.totals;
+        run.totals = { ...run.totals, stored: stored - 1, [outcome]: run.totals[outcome] + 1 };
+        if (item.leftOut !== undefined) {
+          part.partial--;
+          run.totals.partial = partial - 1;
+          delete item.leftOut;
+        }
         Object.assign(item, { outcome, reason, detail, rows: 0, refused: true });
         run.staging?.delete(id);
         run.landings.delete(id);
@@ -221,8 +257,9 @@ function loadResults(
   run: MemoryRun,
   place: PartId,
   results: readonly ItemResult[],
-): Pick<MemoryPart, 'stored' | 'gone' | 'failed' | 'rows'> {
-  const counts = { stored: 0, gone: 0, failed: 0, rows: 0 };
+): Pick<MemoryPart, 'stored' | 'gone' | 'failed' | 'rows' | 'partial' | 'leftOut'> {
+  const counts = { stored: 0, gone: 0, failed: 0, rows: 0, partial: 0 };
+  const leftOut: LeftOut[] = [];
   const settled: MemoryItem[] = [];
   for (const result of results) {
     const item = run.items[result.n - 1];
@@ -234,13 +271,18 @@ function loadResults(
     item.seq = seq;
     if (result.outcome !== 'stored') item.detail = ledgerDetail(result);
     if (result.outcome === 'failed') item.reason = result.reason;
-    if (result.outcome === 'stored') item.rows = stageRow(run, result);
+    if (result.outcome === 'stored') {
+      item.rows = stageRow(run, result);
+      if (result.leftOut) leftOut.push(result.leftOut);
+      if (result.partial) item.leftOut = pagesLeftOut(result.leftOut ?? {});
+      if (result.partial) counts.partial++;
+    }
     counts[result.outcome]++;
     counts.rows += item.rows;
     settled.push(item);
   }
   closeReturned(run, settled);
-  return counts;
+  return { ...counts, leftOut: countLeftOut(leftOut) };
 }
 
 function stageRow(run: MemoryRun, { id, url, finalUrl, at, rows }: ItemResult & { outcome: 'stored' }): number {

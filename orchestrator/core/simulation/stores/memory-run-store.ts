@@ -212,6 +212,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     staging: new Map(),
     landings: new Map(),
     rows: new Map(),
+    older: new Set(),
     events: [moveEvent(nowMs, null, 'planned', null)],
     firstWaiting: 0,
     waiting: cutChunks(productIds.length, run.plan.chunkSize).length,

@@ -38,6 +38,7 @@ onEveryEngine('The facts for verify', (bench, engine) => {
       items: 5,
       outcomes: { stored: 3, gone: 1, failed: 1, open: 0 },
       reasons: { 'http-status': 1 },
+      partial: { count: 0, examples: [] },
       refused: 0,
       duplicates: EMPTY,
       parts: { seen: 0, loaded: 3, failed: 0 },

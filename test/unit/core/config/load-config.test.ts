@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { siteSettingsOf } from '../../../../orchestrator/core/config/site-section.ts';
 import { type FlagValue, refuseMisspelt } from '../../../../orchestrator/core/config/load-config.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../../orchestrator/features/init/templates.ts';
+import { siteSettingsOf } from '../../../../orchestrator/core/config/site-section.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
 import { columnsOf } from '../../../../shared/domain/mapping.ts';
 
@@ -150,6 +150,20 @@ describe('loadConfig', () => {
       on_ban: 'cool-down',
       ban: { statuses: [], redirects: [], patterns: [], cool_down: 1_800_000 },
     });
+  });
+
+  it.each<[string, number | undefined]>([
+    ['1', undefined],
+    ['10', undefined],
+    ['10.5', 21],
+    ['36', 72],
+    ['{ mean: 36, max: 200 }', 200],
+    ['{ mean: 1, max: 5 }', 5],
+    ['{ mean: 3, max: 20 }', undefined],
+  ])('pages_per_product: %s limits a product to %s pages', (value, limit) => {
+    const fromFile = readConfig(write(GOOD.replace('site:', `site:\n  pages_per_product: ${value}`)), {});
+    const fromEnvironment = readConfig(write(GOOD), { FLEET_SITE_PAGES_PER_PRODUCT: value });
+    for (const { values } of [fromFile, fromEnvironment]) expect(siteSettingsOf(values.site).maxPages).toBe(limit);
   });
 
   it('prefers flags over the environment, and the environment over the file', () => {
@@ -319,6 +333,9 @@ database: { url: "postgres://x" }
     ],
     ['aws.tags.a: may have letters, digits, blanks', `${GOOD}aws: { tags: { a: "$(rm)" } }\n`],
     ['site.pages_per_product', withSite('pages_per_product: 0.5')],
+    ['site.pages_per_product: must have a max that is not below', withSite('pages_per_product: { mean: 36, max: 20 }')],
+    ['site.pages_per_product', withSite('pages_per_product: { mean: 36 }')],
+    ['site.pages_per_product', withSite('pages_per_product: { mean: 36, max: 200, min: 1 }')],
     [
       'is more than run.max_instances',
       GOOD.replace('deadline: 45s', 'deadline: 45s, min_instances: 5, max_instances: 2'),

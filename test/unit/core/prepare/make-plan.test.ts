@@ -260,7 +260,8 @@ describe('the plan after a run in which the site asked for a slower pace', () =>
 describe('the plan and the site', () => {
   it('counts the further pages of a product', () => {
     const one = plan(ALLOW_ALL);
-    const three = plan(ALLOW_ALL, { pages_per_product: 3 });
+    const three = plan(ALLOW_ALL, { pages_per_product: { mean: 3, max: 9 } });
+    expect(plan(ALLOW_ALL, { pages_per_product: 3 })).toEqual(three);
     expect(three.paceMs).toBeCloseTo(3 * one.paceMs);
     expect(three.lowerBoundInstances).toBeGreaterThanOrEqual(3 * one.lowerBoundInstances - 3);
     expect(three.instances).toBeGreaterThan(2 * one.instances);
@@ -278,6 +279,14 @@ describe('the plan and the site', () => {
     expect(planOf(chained).warnings.join()).toContain('site.pages_per_product is 1');
     chained.values.site.pages_per_product = 2;
     expect(planOf(chained).warnings).toEqual([]);
+    chained.values.site.pages_per_product = { mean: 36, max: 200 };
+    const counted = planOf(chained);
+    expect(counted.pages).toEqual({ mean: 36, max: 200 });
+    const words = renderPlan(counted).replace(/\n +/g, ' ');
+    expect(words).toContain(
+      `about ${(36 * counted.products).toLocaleString('en-US')}: 36 a product on average, at most 200 (site.pages_per_product)`,
+    );
+    expect(plan(ALLOW_ALL)).not.toHaveProperty('pages');
   });
 
   it('selects a type with 2 GB for a browser, and warns when there is none', () => {
