@@ -9,6 +9,7 @@ import type {
   Reply,
   RequestParts,
 } from '../../../crawl-api/fetch/page-result.ts';
+import type { Sends, UserHeaders } from '../../../crawl-api/fetch/user-headers.ts';
 import { PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
@@ -36,7 +37,7 @@ export type Site = (
   path: string,
   tries: number,
   via: 'http' | 'browser',
-  sent: { validators: Validators | undefined; /** '' without one. */ cookie: string },
+  sent: { validators: Validators | undefined; /** '' without one. */ cookie: string; sends: Sends | undefined },
 ) => (PageResult & { sets?: string[] }) | 'no-connection';
 
 export interface Scene {
@@ -63,6 +64,7 @@ export interface SceneOptions {
   follow?: SiteSettings['follow'];
   /** What is not followed, as `DenyList` takes it. */
   deny?: string[];
+  userHeaders?: UserHeaders;
 }
 
 export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
@@ -136,6 +138,7 @@ export async function createScene(
     productUrl = `${SHOP}/{id}`,
     deny = [],
     follow,
+    userHeaders,
   }: SceneOptions = {},
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
@@ -145,7 +148,11 @@ export async function createScene(
       const path = url.startsWith(SHOP) ? url.slice(SHOP.length) : url;
       tries.set(path, (tries.get(path) ?? 0) + 1);
       const cookie = request?.cookies?.header(url) ?? '';
-      const result = site(path, tries.get(path)!, via, { validators: request?.validators, cookie });
+      const result = site(path, tries.get(path)!, via, {
+        validators: request?.validators,
+        cookie,
+        sends: request?.sends,
+      });
       if (result === 'no-connection') return broken('network');
       hooks.onStart();
       starts.push({ url: path.replace(/^\//, ''), at: clock.now(), via });
@@ -178,6 +185,7 @@ export async function createScene(
     reportsLinks: false,
     rules: await compileSiteRules(NO_RULES, true),
     render: new RenderChoice(render),
+    ...(userHeaders && { userHeaders }),
     onIncident: () => undefined,
     onResult: () => undefined,
     onEmpty: () => undefined,
