@@ -6,6 +6,7 @@ import { type CompiledMapping, compileMapping } from '../extract/compile-mapping
 import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/chain.ts';
 import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
+import { UserHeaders } from '../fetch/user-headers.ts';
 import { RedirectTrail } from '../fetch/redirect-trail.ts';
 import { isSameSite, MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { randomUUID } from 'node:crypto';
@@ -48,8 +49,10 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
     const source = await openSource(trial, url, { mapping, openExtractor, scratch });
     cleanUps.push(() => source.close());
     const cookies = openJar(trial.site, systemClock);
-    const { result, requests } = await fetchOnce(source, url, cookies);
-    return describe(result, served ? [] : requests, last);
+    const userHeaders = new UserHeaders(trial.site);
+    if (trial.secrets !== undefined) userHeaders.take('trial', trial.secrets);
+    const { result, requests } = await fetchOnce(source, url, { cookies, userHeaders });
+    return userHeaders.maskAll(describe(result, served ? [] : requests, last), ['rows', 'links', 'survey', 'trace']);
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
@@ -117,7 +120,7 @@ type Hop = Extract<TrialAnswer, { outcome: 'read' }>['requests'][number];
 async function fetchOnce(
   source: PageSource,
   url: string,
-  cookies: CookieJar | null,
+  { cookies, userHeaders }: { cookies: CookieJar | null; userHeaders: UserHeaders },
 ): Promise<{ result: PageAnswer; requests: Hop[] }> {
   const requests: Hop[] = [];
   const signal = new AbortController().signal;
@@ -125,7 +128,7 @@ async function fetchOnce(
   const trail = new RedirectTrail(url, cookies);
   for (let target = url; ;) {
     trail.note(target);
-    const result = await source.fetch(target, hooks, signal, { cookies });
+    const result = await source.fetch(target, hooks, signal, { cookies, sends: userHeaders.at(target) });
     requests.push({ url: target, status: result.kind === 'not-now' ? null : (result.reply?.status ?? null) });
     if (result.kind === 'not-now') return { result, requests };
     trail.keep(result.reply?.cookies);
@@ -216,6 +219,7 @@ async function openSource(
     openExtractor,
     clock: systemClock,
     profileDirectory: scratch,
+    userOrigins: (site.userHeaders ?? []).map(({ origin }) => origin),
     onProblem: (problem) => void process.stderr.write(`${problem}\n`),
   });
 }

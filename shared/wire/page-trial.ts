@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { mappingSchema } from './mapping-schema.ts';
 import { chainValueSchema, keyedRowSchema } from './part.ts';
+import { secretsSchema } from './secrets.ts';
 import { siteSettingsSchema } from './site-settings.ts';
 
 export const pageTrialSchema = z.strictObject({
@@ -17,6 +18,8 @@ export const pageTrialSchema = z.strictObject({
   /** Answer also with the page itself, for `init`. */
   survey: z.boolean().exactOptional(),
   site: siteSettingsSchema.extend({ render: z.enum(['http', 'browser']) }),
+  /** What stands for secrets in `site.userHeaders`; omitted: none is needed. */
+  secrets: secretsSchema.exactOptional(),
   /** The browser to use; null searches for one. */
   chromiumPath: z.string().nullable(),
 });

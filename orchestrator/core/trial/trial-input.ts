@@ -1,11 +1,13 @@
 /** The input of `orchestrator extract`, from its flags and, if one is named or needed, the configuration. */
 import type { Features } from '../feature.ts';
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { type Config, type Environment, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
+import { readSiteSecrets } from '../config/user-headers.ts';
+import { secretsIn, type SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { defaultSite, siteSettingsOf } from '../config/site-section.ts';
 
 type TextFlag = 'configPath' | 'mapping' | 'url' | 'file' | 'urlOf' | 'field' | 'userAgent';
@@ -30,7 +32,7 @@ export function readTrialInput(flags: ExtractFlags) {
   const mapping = flags.mapping === undefined ? config!.mapping : readMappingOf(flags.mapping);
   checkPatterns(mapping, flags);
   checkField(mapping, flags.field);
-  const site = config?.values.site;
+  const site = config === null ? null : siteSettingsOf(config.values.site);
   const render = flags.render ?? (flags.file === undefined && site?.render === 'browser' ? 'browser' : 'http');
   if (flags.file !== undefined && render === 'browser')
     throw usage(
@@ -43,15 +45,26 @@ export function readTrialInput(flags: ExtractFlags) {
       url: page.url,
       file: page.file,
       site: {
-        ...(site ? siteSettingsOf(site) : defaultSite(UNKNOWN_PRODUCT)),
+        ...(site ?? defaultSite(UNKNOWN_PRODUCT)),
         ...(flags.userAgent === undefined ? {} : { userAgent: flags.userAgent }),
         render,
       },
+      // A file is read without a request.
+      ...(config !== null && site !== null && page.file === null ? secretsOf(config, site, flags.environment) : {}),
       chromiumPath: flags.chromiumPath ?? null,
     },
     pageName: flags.file ?? page.url,
     mappingName: flags.mapping ?? config!.file,
   };
+}
+
+function secretsOf(
+  { file }: Config,
+  site: SiteSettings,
+  environment: Environment,
+): { secrets?: ReturnType<typeof readSiteSecrets> } {
+  if (secretsIn(site).length === 0) return {};
+  return { secrets: readSiteSecrets(site, { environment, folder: dirname(file) }) };
 }
 
 function readPage({ url, file, urlOf }: ExtractFlags): { url: string; file: string | null } {
