@@ -17,6 +17,8 @@ export interface Arrival {
   /** Product ID, decoded; null when the path is not a product page. */
   id: string | null;
   userAgent: string;
+  /** By name, in lower case. */
+  headers: NodeJS.Dict<string | string[]>;
   /** Monotonic ms since the shop's start. */
   atMs: number;
   wallMs: number;
