@@ -8,11 +8,14 @@
  *   upload      alongside the crawl; then the manifest and the completion callback
  *   idle        sends heartbeats until the instance is terminated, fenced, or reaches its own power-off time
  */
+import { type KeyObject, sign } from 'node:crypto';
 import { closeServer } from '../shared/adapters/http/listening.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { ObjectStore } from '../shared/ports/object-store.ts';
 import type { Random } from '../shared/ports/random.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
+import type { Hello } from '../shared/wire/callbacks.ts';
+import { createSecretsKey, decryptSecrets, type Recipient, secretsKeyText } from '../shared/wire/secrets.ts';
 import { importPublicKey } from '../shared/wire/signature.ts';
 import { sayHello } from './callbacks/hello.ts';
 import { compileRowPages } from './extract/row-pages.ts';
@@ -20,6 +23,7 @@ import type { Log } from './process/retry.ts';
 import { MainServerClient } from './callbacks/main-server-client.ts';
 import type { InstanceMetadata } from './callbacks/metadata.ts';
 import type { StateFolder } from './process/state-folder.ts';
+import { UserHeaders } from './fetch/user-headers.ts';
 import { localAddressOf, openSources, provesPages } from './open-sources.ts';
 import { compileFollowRules } from './politeness/follow-rules.ts';
 import { compileRequests } from './fetch/compile-requests.ts';
@@ -54,7 +58,9 @@ export type InstanceEnd = 'refused' | 'fenced' | 'power-off-time' | 'stopped';
 
 /** Runs until the machine is no longer needed, or `stop` aborts. Rejects for faults that a restart may fix. */
 export async function runInstance(parts: InstanceParts, stop: AbortSignal): Promise<InstanceEnd> {
-  const { settings, metadata, folder, clock, random, log } = parts;
+  const { settings, metadata, folder, clock, random } = parts;
+  const userHeaders = new UserHeaders(settings.site);
+  const log = maskedLog(parts.log, userHeaders);
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
   const { instanceId, address } = metadata;
   const runPublicKey = importPublicKey(settings.runPublicKey);
@@ -63,8 +69,8 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const requests = await compileRequests(settings);
   const rowPages = await compileRowPages(settings.mapping);
   const rules = await compileSiteRules(site.ban, provesPages(settings.mapping));
-  const sources = await openSources({ ...parts, address, scratchDirectory: folder.scratchPath });
-  const { queue, journal } = openQueue(parts, (apply) => {
+  const sources = await openSources({ ...parts, log, address, scratchDirectory: folder.scratchPath });
+  const { queue, journal } = openQueue({ ...parts, userHeaders, log }, (apply) => {
     const opened = JournalFile.open(folder.journalPath, apply);
     return { ...opened, reserve: new ReserveFile(folder.reservePath) };
   });
@@ -91,6 +97,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     timeoutMs: Math.min(10_000, Math.max(1_500, settings.heartbeatMs * 3)),
   });
   let isReady = folder.helloAccepted;
+  const secretsKey = createSecretsKey();
 
   const wanted = settings.s3.roleSession === true;
   const session = roleSessionOf({ wanted, folder, readUserId: parts.readUserId, clock, random, log });
@@ -107,6 +114,8 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     follow,
     requests,
     rowPages,
+    userHeaders,
+    decryptSecrets: (encrypted) => decryptSecrets(encrypted, secretsKey, owner),
     onFenced: () => endNow('fenced'),
     clock,
     random,
@@ -130,16 +139,20 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
 
   try {
     const powerOff = powerOffAt(Date.parse(settings.powerOffAt), clock, ending.signal, () => endNow('power-off-time'));
+    const { publicKeyText: publicKey } = folder;
+    const named = userHeaders.needsSecrets ? signedKeyOf(secretsKey.key, owner, folder.privateKey) : {};
+    const hello = { instanceId, address, publicKey, bundleSha256: settings.bundle.sha256, ...named };
+    const greet = () => sayHello(client, hello, { clock, random, log }, ending.signal);
     if (!isReady) {
-      const hello = { instanceId, address, publicKey: folder.publicKeyText, bundleSha256: settings.bundle.sha256 };
-      const answer = await sayHello(client, hello, { clock, random, log }, ending.signal);
+      const answer = await greet();
       if (answer === 'refused') endNow('refused');
       if (answer === 'accepted') {
         folder.markHelloAccepted();
         isReady = true;
         log.info({ instanceId }, 'hello accepted');
       }
-    }
+      // A later process has another key. What the main server thinks of the instance, its heartbeats show.
+    } else if (userHeaders.needsSecrets) void greet().then(work.poke);
     // Without its browser the crawl could only fail products; a restarted process may start one.
     await Promise.race([Promise.all([work.run(ending.signal), powerOff]), sources.broken]);
     return end;
@@ -149,6 +162,21 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     await Promise.all([...servers.map(closeServer), client.close(), sources.http.close(), sources.browser?.close()]);
     await journal.close();
   }
+}
+
+/** The key that secrets are encrypted to, as the hello names it. */
+function signedKeyOf(key: string, owner: Recipient, privateKey: KeyObject): Partial<Hello> {
+  const signature = sign(null, secretsKeyText(key, owner), privateKey).toString('base64');
+  return { secretsKey: key, secretsKeySignature: signature };
+}
+
+/** Writes no secret of the user, whatever an error quotes. */
+function maskedLog(log: Log, userHeaders: Pick<UserHeaders, 'mask' | 'maskAll'>): Log {
+  const as =
+    (level: keyof Log): Log[keyof Log] =>
+    (fields, message) =>
+      log[level](userHeaders.maskAll(fields), userHeaders.mask(message));
+  return { info: as('info'), warn: as('warn'), error: as('error') };
 }
 
 /** Sleeps at most an hour at a time: timers cannot exceed 24 days, and the system clock may change. */

@@ -55,6 +55,7 @@ export async function openSources(parts: SourceParts): Promise<Sources> {
       openExtractor,
       clock,
       profileDirectory: scratchDirectory,
+      userOrigins: (site.userHeaders ?? []).map(({ origin }) => origin),
       onProblem: (problem) => log.warn({ problem }, 'browser'),
     });
     const broken = opening.then((source) => source.broken);

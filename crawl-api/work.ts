@@ -12,6 +12,8 @@ import { closeEpoch } from './callbacks/closing.ts';
 import { HeartbeatLoop } from './callbacks/heartbeat.ts';
 import type { MainServerClient } from './callbacks/main-server-client.ts';
 import type { RowPages } from './extract/row-pages.ts';
+import type { Secrets } from '../shared/wire/secrets.ts';
+import type { UserHeaders } from './fetch/user-headers.ts';
 import type { Retry } from './process/retry.ts';
 import type { Sources } from './open-sources.ts';
 import { PageTimes } from './politeness/pacer.ts';
@@ -34,6 +36,9 @@ export interface WorkParts extends Retry, Pick<UploaderParts, 'session' | 'openS
   follow: FollowRules;
   requests: PageRequests;
   rowPages: RowPages | null;
+  userHeaders: UserHeaders;
+  /** Decrypts what a reply has for this process; null for what was encrypted to another one. */
+  decryptSecrets: (encrypted: string) => Secrets | null;
   /** Another instance has the slot: nothing more may be written. */
   onFenced: () => void;
 }
@@ -43,6 +48,8 @@ export interface Work {
   takeOffer: (offer: Offer) => Promise<OfferAnswer>;
   /** A program on this machine asks to stop; no order reverses it. */
   drain: () => void;
+  /** Sends a heartbeat as soon as possible. */
+  poke: () => void;
   /** What the next heartbeat reports. */
   describe: () => Heartbeat;
   /** Works from the hello to the signal: crawls, uploads, closes the epoch, and sends heartbeats all the time. */
@@ -50,7 +57,7 @@ export interface Work {
 }
 
 export function createWork(given: WorkParts): Work {
-  const { sources, rules, follow: followRules, requests, rowPages, onFenced, ...parts } = given;
+  const { sources, rules, follow: followRules, requests, rowPages, userHeaders, onFenced, ...parts } = given;
   const { settings, instanceId, queue, session, client, clock, random, log } = parts;
   const { site } = settings;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
@@ -77,6 +84,7 @@ export function createWork(given: WorkParts): Work {
     problem: (queue.diskProblem ?? uploader.problem ?? crawl.problem)?.slice(0, 500) ?? null,
     incident: crawl.incidents.describe(),
     robots: queue.state.robots?.version ?? null,
+    ...(userHeaders.needsSecrets ? { secrets: userHeaders.version } : {}),
   });
   const follow = async (orders: Orders): Promise<void> => {
     if (orders.fenced) {
@@ -84,6 +92,7 @@ export function createWork(given: WorkParts): Work {
       onFenced();
       return;
     }
+    takeSecrets(orders.secrets);
     const wasIdle = queue.state.items.size === 0;
     const { granted, transferred, changed: differs } = await queue.follow(orders);
     if (transferred > 0) {
@@ -94,6 +103,15 @@ export function createWork(given: WorkParts): Work {
     if (orders.verdict !== null) crawl.incidents.decide(orders.verdict);
     if (orders.returnProducts && queue.state.incident?.verdict === 'banned') returnProducts();
     if (granted > 0 || differs) crawl.wake();
+  };
+  const takeSecrets = (given: Orders['secrets']): void => {
+    if (given === undefined) return;
+    const secrets = parts.decryptSecrets(given.encrypted);
+    // Encrypted to an earlier process of this instance: the next reply is encrypted to the key of the last hello.
+    if (secrets === null) return log.warn({}, 'the secrets of the reply are encrypted to another key');
+    userHeaders.take(given.version, secrets);
+    log.info({}, 'secrets of the site received');
+    crawl.wake();
   };
   /** Repeated by each reply until nothing is pending here. */
   const returnProducts = (): void => {
@@ -111,6 +129,7 @@ export function createWork(given: WorkParts): Work {
     follow: followRules,
     requests,
     rowPages,
+    userHeaders,
     reportsLinks: settings.links === 'report',
     rules,
     render: new RenderChoice(site.render),
@@ -152,6 +171,7 @@ export function createWork(given: WorkParts): Work {
 
   return {
     describe,
+    poke: () => heartbeat.poke(),
     takeOffer: async (offer) => {
       const answer = await queue.offer(offer);
       if (answer.taken) heartbeat.poke();

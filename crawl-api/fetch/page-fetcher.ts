@@ -6,10 +6,13 @@ import type { Agent } from 'undici';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
+import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { ACCEPT_ENCODING } from '../../shared/adapters/http/content-decoder.ts';
 import { Exchange } from './exchange.ts';
 import type { FetchHooks, FetchSettings, PageAnswer, PageSource, RequestParts } from './page-result.ts';
 import { resultOf } from './reply-head.ts';
+import { splitUrl } from './split-url.ts';
+import type { Sends } from './user-headers.ts';
 import { conditionsOf } from './validators.ts';
 
 /** A new extractor for one page of this kind and address. */
@@ -40,7 +43,7 @@ export class PageFetcher implements PageSource {
     url: string,
     hooks: FetchHooks,
     signal: AbortSignal,
-    { validators, cookies = null, post }: RequestParts = {},
+    { validators, cookies = null, post, sends }: RequestParts = {},
   ): Promise<PageAnswer> {
     const parts = splitUrl(url);
     if (!parts) {
@@ -58,7 +61,7 @@ export class PageFetcher implements PageSource {
       clock: this.#clock,
       openExtractor: (kind) => this.#openExtractor(kind, url),
     });
-    const cookie = cookies?.header(url) ?? '';
+    const cookie = cookieHeader(url, cookies, sends);
     const timer = new AbortController();
     const onAbort = (): void => exchange.stop({ kind: 'not-now' });
     signal.addEventListener('abort', onAbort, { once: true });
@@ -74,6 +77,7 @@ export class PageFetcher implements PageSource {
             'user-agent': userAgent,
             accept: post === undefined ? ACCEPT_PAGE : ACCEPT_DATA,
             ...(post?.contentType !== undefined && { 'content-type': post.contentType }),
+            ...sends?.headers,
             'accept-encoding': ACCEPT_ENCODING,
             ...(cookie !== '' && { cookie }),
             ...(validators && conditionsOf(validators)),
@@ -106,18 +110,15 @@ export class PageFetcher implements PageSource {
   }
 }
 
+/** Cookies of the user win over those that the site has set under their names. */
+function cookieHeader(url: string, jar: CookieJar | null, sends: Sends | undefined): string {
+  if (sends === undefined || sends.cookies.length === 0) return jar?.header(url) ?? '';
+  const own = sends.cookies.map(({ name, value }) => `${name}=${value}`);
+  const kept = jar?.header(url, new Set(sends.cookies.map(({ name }) => name))) ?? '';
+  return [...own, ...(kept === '' ? [] : [kept])].join('; ');
+}
+
 function timeoutDetail(exchange: Exchange, timeoutMs: number): string {
   const stage = exchange.sent ? (exchange.answered ? 'the reply did not end' : 'no reply') : 'no connection';
   return `${stage} within ${timeoutMs} ms`;
-}
-
-/**
- * The URL's origin and its path; null unless http(s). Not by a URL parser: an ID may be `%2E%2E`, which is a step up
- * the path to it.
- */
-export function splitUrl(url: string): { origin: string; path: string } | null {
-  const [, host, rest] = /^(https?:\/\/[^/?#]+)([^#]*)/i.exec(url) ?? [];
-  if (host === undefined || rest === undefined || !URL.canParse(host)) return null;
-  const path = rest.replace(/[^\x21-\x7e]+/g, (text) => encodeURIComponent(text.toWellFormed()));
-  return { origin: new URL(host).origin, path: path.startsWith('/') ? path : `/${path}` };
 }

@@ -4,6 +4,7 @@ import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { PostBody } from '../../shared/domain/page-requests.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { SeenReply } from '../politeness/judgement.ts';
+import type { Sends } from './user-headers.ts';
 import type { CookieJar, ReplyCookies } from '../../shared/adapters/http/cookie-jar.ts';
 
 /** Maximum characters of a reply's body that are kept, as evidence and for the ban rules. */
@@ -75,6 +76,8 @@ export interface RequestParts {
   validators?: Validators | undefined;
   /** Its cookies are sent; those of the reply are not kept yet. Null or omitted: none are sent. */
   cookies?: CookieJar | null;
+  /** What the user has sent with it; omitted: nothing. */
+  sends?: Sends | undefined;
 }
 
 /** Fetches one page by one request of ours (a browser may send more on its behalf). */

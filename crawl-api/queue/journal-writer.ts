@@ -25,6 +25,7 @@ export class JournalWriter {
   readonly #journal: Journal;
   readonly #reserve: Reserve;
   readonly #clock: Clock;
+  readonly #mask: (record: JournalRecord) => JournalRecord;
   #syncPlanned = false;
   #checkedMs = -Infinity;
   /** Records to be written before any others as soon as the disk accepts them. */
@@ -32,11 +33,16 @@ export class JournalWriter {
   /** What is wrong with the disk; null when nothing is. */
   problem: string | null = null;
 
-  constructor(state: QueueState, journal: Journal, reserve: Reserve, clock: Clock) {
+  constructor(
+    state: QueueState,
+    { journal, reserve, mask }: { journal: Journal; reserve: Reserve; mask: (record: JournalRecord) => JournalRecord },
+    clock: Clock,
+  ) {
     this.#state = state;
     this.#journal = journal;
     this.#reserve = reserve;
     this.#clock = clock;
+    this.#mask = mask;
     if (!reserve.isHeld) this.problem = FULL;
   }
 
@@ -63,8 +69,9 @@ export class JournalWriter {
     try {
       this.note(...records);
     } catch {
-      this.#owed.push(...records);
-      for (const record of records) this.#state.apply(record);
+      const masked = records.map(this.#mask);
+      this.#owed.push(...masked);
+      for (const record of masked) this.#state.apply(record);
     }
   }
 
@@ -94,7 +101,8 @@ export class JournalWriter {
     void this.#syncLater();
   }
 
-  #write(records: readonly JournalRecord[]): void {
+  #write(given: readonly JournalRecord[]): void {
+    const records = given.map(this.#mask);
     try {
       this.#journal.append([...this.#owed, ...records]);
       this.#owed = [];

@@ -7,9 +7,11 @@ import { productUrl } from '../../shared/domain/product.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
 import type { Log } from '../process/retry.ts';
+import type { UserHeaders } from '../fetch/user-headers.ts';
 import { toFailure } from './item-result.ts';
 import type { Replay } from './journal-file.ts';
 import type { Journal } from './journal-writer.ts';
+import { maskRecord } from './mask-records.ts';
 import { QueueState } from './queue-state.ts';
 import { Queue } from './queue.ts';
 import type { JournalRecord } from './records.ts';
@@ -21,9 +23,16 @@ interface QueueFiles<J extends Journal> {
   reserve: Reserve;
 }
 
+interface OpenQueueParts {
+  settings: InstanceSettings;
+  userHeaders: Pick<UserHeaders, 'needsSecrets' | 'maskAll'>;
+  clock: Clock;
+  log: Log;
+}
+
 /** @param open opens the journal, passes its records to `apply` in order, and then takes the reserve */
 export function openQueue<J extends Journal>(
-  { settings, clock, log }: { settings: InstanceSettings; clock: Clock; log: Log },
+  { settings, userHeaders, clock, log }: OpenQueueParts,
   open: (apply: (record: JournalRecord) => void) => QueueFiles<J>,
 ): { queue: Queue; journal: J } {
   const { site, deadline } = settings;
@@ -31,7 +40,10 @@ export function openQueue<J extends Journal>(
   const { file, replay, reserve } = open((record) => state.apply(record));
   const { intervalMs, productUrl: templates, bannedLately } = site;
   const defaults = { intervalMs, deadlineMs: Date.parse(deadline), productUrl: templates, bannedLately, reserve };
-  const queue = new Queue(state, file, clock, defaults);
+  const mask = userHeaders.needsSecrets
+    ? { mask: (record: JournalRecord): JournalRecord => maskRecord(record, userHeaders) }
+    : {};
+  const queue = new Queue(state, file, clock, { ...defaults, ...mask });
   if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was truncated after its last valid record');
   if (replay.damaged) queue.recordDamage();
   const died = queue.recoverDeath((item) => {

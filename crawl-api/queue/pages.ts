@@ -16,6 +16,7 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import type { SignalFlag } from '../process/signal-flag.ts';
 import { hasValues } from '../extract/page-extractor.ts';
+import type { UserHeaders } from '../fetch/user-headers.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
 import { judge } from '../politeness/ban-rules.ts';
@@ -53,6 +54,8 @@ export interface PagesParts {
   browser: PageSource | null;
   /** The jar of this domain alone; null when no cookies are kept. */
   cookies: CookieJar | null;
+  /** Headers and cookies of the user; omitted: none. */
+  userHeaders?: UserHeaders;
   /** Raised when the queue or the orders have changed. */
   changed: SignalFlag;
 }
@@ -217,7 +220,7 @@ export class Pages {
   }
 
   async #fetch({ n, url, post, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {
-    const { queue, domain, pacer, clock, pageTimes, http, browser, cookies } = this.#parts;
+    const { queue, domain, pacer, clock, pageTimes, http, browser, cookies, userHeaders } = this.#parts;
     const source = via === 'browser' ? browser : http;
     if (source === null) return NOT_NOW;
     const beganMs = clock.monotonic();
@@ -231,7 +234,9 @@ export class Pages {
       onFirstByte: () => pacer.replyStarted(),
       turnMs: () => pacer.turnMs(),
     };
-    const page = await source.fetch(url, hooks, work, { validators, cookies, post }).catch(() => null);
+    const page = await source
+      .fetch(url, hooks, work, { validators, cookies, post, sends: userHeaders?.at(url) })
+      .catch(() => null);
     // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a
     // shop that is down.
     if (!sent) pacer.requestStarted();
@@ -296,7 +301,7 @@ export function toSeenPage(page: PageResult): SeenPage {
 
 /** `untilMs` (wall clock) is null when only an order ends the barrier. */
 export interface Barrier {
-  kind: 'incident' | 'pause' | 'robots' | 'requests' | 'disk';
+  kind: 'incident' | 'pause' | 'robots' | 'secrets' | 'requests' | 'disk';
   untilMs: number | null;
 }
 
@@ -306,7 +311,7 @@ export interface Barrier {
  * an address.
  */
 export function findBarrier(
-  { queue, domain, site }: Pick<PagesParts, 'queue' | 'domain' | 'site'>,
+  { queue, domain, site, userHeaders }: Pick<PagesParts, 'queue' | 'domain' | 'site' | 'userHeaders'>,
   nowMs: number,
 ): Barrier | null {
   const { robots, maxRequests = Infinity } = site;
@@ -316,6 +321,7 @@ export function findBarrier(
   if (incident) return { kind: 'incident', untilMs: incident.untilMs };
   if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
   if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };
+  if (userHeaders?.isComplete === false) return { kind: 'secrets', untilMs: null };
   if (queue.state.requests >= maxRequests) return { kind: 'requests', untilMs: null };
   return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + DISK_RETRY_MS };
 }

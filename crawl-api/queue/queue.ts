@@ -48,10 +48,14 @@ export class Queue {
     state: QueueState,
     journal: Journal,
     clock: Clock,
-    { reserve = NO_RESERVE, ...defaults }: QueueDefaults & { reserve?: Reserve | undefined },
+    {
+      reserve = NO_RESERVE,
+      mask = (record) => record,
+      ...defaults
+    }: QueueDefaults & { reserve?: Reserve | undefined; mask?: (record: JournalRecord) => JournalRecord },
   ) {
     this.state = state;
-    this.#writer = new JournalWriter(state, journal, reserve, clock);
+    this.#writer = new JournalWriter(state, { journal, reserve, mask }, clock);
     this.#clock = clock;
     this.#defaults = defaults;
   }

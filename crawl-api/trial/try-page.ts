@@ -5,6 +5,7 @@ import type { PageTrial, TrialAnswer } from '../../shared/wire/page-trial.ts';
 import { type CompiledMapping, compileMapping } from '../extract/compile-mapping.ts';
 import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/chain.ts';
+import { UserHeaders } from '../fetch/user-headers.ts';
 import type { PageResult, PageSource } from '../fetch/page-result.ts';
 import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
 import type { PageRequest } from '../../shared/domain/page-requests.ts';
@@ -50,12 +51,17 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
     const source = await openSource(trial, url, { mapping, openExtractor, scratch });
     cleanUps.push(() => source.close());
     const cookies = openJar(trial.site, systemClock);
-    const first = await fetchOnce(source, { url, ...(trial.post && { post: trial.post }) }, cookies);
+    const userHeaders = new UserHeaders(trial.site);
+    if (trial.secrets !== undefined) userHeaders.take('trial', trial.secrets);
+    const sent = { cookies, userHeaders };
+    const masked = (answer: TrialAnswer): TrialAnswer =>
+      userHeaders.maskAll(answer, ['rows', 'links', 'survey', 'trace']);
+    const first = await fetchOnce(source, { url, ...(trial.post && { post: trial.post }) }, sent);
     const answer = describe(first.result, served ? [] : first.requests, last);
     const { further } = trial;
-    if (further === undefined || answer.outcome !== 'read' || answer.links.length === 0) return answer;
-    const fetch: FurtherParts['fetch'] = (request, mayFollow) => fetchOnce(source, request, cookies, mayFollow);
-    return { ...answer, further: await readFurther({ trial, further, first, fetch }) };
+    if (further === undefined || answer.outcome !== 'read' || answer.links.length === 0) return masked(answer);
+    const fetch: FurtherParts['fetch'] = (request, mayFollow) => fetchOnce(source, request, sent, mayFollow);
+    return masked({ ...answer, further: await readFurther({ trial, further, first, fetch }) });
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
@@ -122,7 +128,7 @@ type Hop = Extract<TrialAnswer, { outcome: 'read' }>['requests'][number];
 async function fetchOnce(
   source: PageSource,
   { url, post }: PageRequest,
-  cookies: CookieJar | null,
+  { cookies, userHeaders }: { cookies: CookieJar | null; userHeaders: UserHeaders },
   mayFollow: (to: string, from: string) => boolean = (to, from) => isSameSite(from, to),
 ): Promise<FetchedPage> {
   const requests: Hop[] = [];
@@ -131,7 +137,7 @@ async function fetchOnce(
   const trail = new RedirectTrail(url, cookies);
   for (let target = url; ;) {
     trail.note(target);
-    const result = await source.fetch(target, hooks, signal, { cookies, post });
+    const result = await source.fetch(target, hooks, signal, { cookies, post, sends: userHeaders.at(target) });
     requests.push({ url: target, status: result.kind === 'not-now' ? null : (result.reply?.status ?? null) });
     if (result.kind === 'not-now') throw new Error('a trial cannot end as not-now');
     trail.keep(result.reply?.cookies);
@@ -230,6 +236,7 @@ async function openSource(
     openExtractor,
     clock: systemClock,
     profileDirectory: scratch,
+    userOrigins: (site.userHeaders ?? []).map(({ origin }) => origin),
     onProblem: (problem) => void process.stderr.write(`${problem}\n`),
   });
 }

@@ -26,6 +26,10 @@ export const helloSchema = z.strictObject({
   bundleSha256: z.string(),
   /** The instance's clock, so that skew can be reported; the server's time decides. */
   clock: z.iso.datetime(),
+  /** The X25519 key of this process, which secrets are encrypted to (secrets.ts). Omitted where the site needs none. */
+  secretsKey: z.string().max(200).exactOptional(),
+  /** Its signature by the instance's own key. */
+  secretsKeySignature: z.string().max(200).exactOptional(),
 });
 export type Hello = z.infer<typeof helloSchema>;
 
@@ -163,6 +167,8 @@ export const heartbeatSchema = z.strictObject({
   incident: incidentSchema.nullable(),
   /** Version of the robots.txt it follows; null before the first. */
   robots: z.string().nullable(),
+  /** Version of the secrets that it sends to the site; null before the first. Omitted where the site needs none. */
+  secrets: z.string().max(100).nullable().exactOptional(),
 });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;
 
@@ -221,6 +227,8 @@ export const ordersSchema = z.strictObject({
   returnProducts: z.boolean(),
   /** The main server's decision on a suspicion: `ok` ends it, `banned` makes it a ban. null: none yet. */
   verdict: z.enum(['ok', 'banned']).nullable(),
+  /** The secrets to send to the site from now on, encrypted to the key of its hello. Omitted: unchanged. */
+  secrets: z.strictObject({ version: z.string().max(100), encrypted: z.string().max(1_000_000) }).exactOptional(),
 });
 export type Orders = z.infer<typeof ordersSchema>;
 

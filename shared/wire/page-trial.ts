@@ -7,6 +7,7 @@ import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { mappingSchema } from './mapping-schema.ts';
 import { robotsPolicySchema } from './callbacks.ts';
 import { chainValueSchema, keyedRowSchema, leftOutSchema } from './part.ts';
+import { secretsSchema } from './secrets.ts';
 import { siteSettingsSchema } from './site-settings.ts';
 
 export const pageTrialSchema = z.strictObject({
@@ -33,6 +34,8 @@ export const pageTrialSchema = z.strictObject({
   /** Answer also with the page itself, for `init`. */
   survey: z.boolean().exactOptional(),
   site: siteSettingsSchema.extend({ render: z.enum(['http', 'browser']) }),
+  /** What stands for secrets in `site.userHeaders`; omitted: none is needed. */
+  secrets: secretsSchema.exactOptional(),
   /** The browser to use; null searches for one. */
   chromiumPath: z.string().nullable(),
 });

@@ -25,6 +25,20 @@ const followSchema = z.strictObject({
   nofollow: z.literal('obey').exactOptional(),
 });
 
+/** A value as it is sent; or the text with variables that stands for it, where it is a secret (wire/secrets.ts). */
+const sentValueSchema = z.union([z.string(), z.strictObject({ secret: z.string() })]);
+
+const userHeadersSchema = z.strictObject({
+  /** Scheme, host and port: requests to any other authority do not get them. */
+  origin: z.string(),
+  /** By name, in lower case. */
+  headers: z.record(z.string(), sentValueSchema),
+  /** By name. */
+  cookies: z.record(z.string(), sentValueSchema),
+});
+/** What the user has sent with each request for a page at one authority. */
+export type UserHeadersOf = z.infer<typeof userHeadersSchema>;
+
 export const siteSettingsSchema = z.strictObject({
   productUrl: productUrlSchema,
   /** How products are requested; omitted: by GET. */
@@ -40,6 +54,8 @@ export const siteSettingsSchema = z.strictObject({
   allowPrivate: z.boolean(),
   /** False: no cookies are kept. Omitted: they are. */
   keepCookies: z.literal(false).exactOptional(),
+  /** Headers and cookies of the user, by authority; omitted: none. */
+  userHeaders: z.array(userHeadersSchema).exactOptional(),
   render: z.enum(['http', 'browser', 'auto']),
   robots: z.enum(['respect', 'ignore']),
   /** Report the validators of each page, for the conditional requests of the next run. */
@@ -70,3 +86,12 @@ export const siteSettingsSchema = z.strictObject({
   maxRequests: z.int().positive().exactOptional(),
 });
 export type SiteSettings = z.infer<typeof siteSettingsSchema>;
+
+/** The texts with variables that stand for secrets, each once. */
+export const secretsIn = ({ userHeaders = [] }: Pick<SiteSettings, 'userHeaders'>): string[] => [
+  ...new Set(
+    userHeaders
+      .flatMap(({ headers, cookies }) => [...Object.values(headers), ...Object.values(cookies)])
+      .flatMap((value) => (typeof value === 'string' ? [] : [value.secret])),
+  ),
+];

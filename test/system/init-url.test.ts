@@ -55,6 +55,22 @@ describe('init --url', () => {
     });
   });
 
+  it('says when the shop answers differently by language', async () => {
+    const ids = ['P00013', 'P00014'];
+    await shop.setRules(ids.map((id) => ({ id, do: { type: 'localized' } })));
+    const made = await orchestrator('init', folder.file('languages'), '--url', ...ids.map(page));
+    expect(made.exitCode, made.stderr).toBe(0);
+    expect(made.stdout).toMatch(
+      /! the shop answers differently by language: with site.language: de the title is Artikel: /,
+    );
+    const languages = (await shop.log())
+      .filter(({ id }) => ids.includes(id!))
+      .map(({ headers }) => headers['accept-language']);
+    expect(languages).toEqual([undefined, undefined, 'de']);
+    const same = await orchestrator('init', folder.file('one-language'), '--url', page('P00015'), page('P00016'));
+    expect(same.stdout).not.toContain('by language');
+  });
+
   describe('of pages of other kinds', () => {
     const product = (n: string) => `<main><h1>Teapot ${n}</h1><p class="price">EUR ${n}9.90</p></main>`;
     const script = (n: string) => `<div id=app></div><script>document.all.app.innerHTML='${product(n)}'</script>`;

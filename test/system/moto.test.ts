@@ -2,6 +2,7 @@
  * Whole dry runs at a third-party endpoint: EC2 and S3 are moto's, its mock instances are booted by the
  * sandbox's host, the load balancer is the sandbox's. The rows are real, and nothing is left in moto or on this host.
  */
+import { writeFileSync } from 'node:fs';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   findMotoServer,
@@ -10,6 +11,8 @@ import {
   startMotoServer,
 } from '../support/endpoints/moto-server.ts';
 import { clientsFor } from '../support/sandbox/clients.ts';
+import { filesWith, hasText } from '../support/find-text.ts';
+import { tempDir } from '../support/temp-dir.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
 import { gapsOf } from '../support/shop/arrivals.ts';
 import { JSON_MAPPING, productIds } from '../support/shop/product.ts';
@@ -105,6 +108,37 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     expect(gapsOf(slow).length).toBeGreaterThan(4);
     expect(Math.min(...gapsOf(slow))).toBeGreaterThanOrEqual(1_000);
     await expectProvedAndGone(ids);
+  });
+
+  it('sends headers and secrets of its user, and the secret is nowhere else', { tags: ['nightly'] }, async () => {
+    const secret = 'marked-key-of-moto-61c4';
+    const elsewhere = tempDir('crawlfleet-secret-');
+    try {
+      writeFileSync(elsewhere.file('key'), secret);
+      await open(IDS, {
+        site: { language: 'de', headers: { 'X-Key': `\${file:${elsewhere.file('key')}}` } },
+        aws: { endpoint: moto.endpoint },
+        run: { deadline: '60s', grace: '30s', min_instances: 2 },
+      });
+      const end = await fleet.dryRun();
+      expectAllStored(end, IDS.length);
+      for (const { kind, headers } of await shop.log())
+        expect([headers['x-key'], headers['accept-language']]).toEqual(
+          kind === 'page' ? [secret, 'de'] : [undefined, undefined],
+        );
+      expect(filesWith(fleet.dir, [secret])).toEqual([]);
+      const clients = clientsFor({ endpoint: moto.endpoint, region: 'ap-northeast-1' });
+      const { Contents = [] } = await clients.s3.listObjectsV2({ Bucket: 'crawlfleet' });
+      expect(Contents.length).toBeGreaterThan(3);
+      for (const { Key } of Contents) {
+        const { Body } = await clients.s3.getObject({ Bucket: 'crawlfleet', Key: Key! });
+        expect([Key, hasText(await Body!.transformToByteArray(), secret)]).toEqual([Key, false]);
+      }
+      clients.destroy();
+      await expectProvedAndGone();
+    } finally {
+      elsewhere.remove();
+    }
   });
 
   it(

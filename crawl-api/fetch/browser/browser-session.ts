@@ -25,6 +25,8 @@ export interface SessionOptions {
   profileDirectory: string;
   proxy: FilterProxy;
   userAgent: string;
+  /** Where visits send headers of the user. */
+  userOrigins: readonly string[];
   clock: Clock;
 }
 
@@ -166,7 +168,7 @@ async function launch({ executablePath, proxy, userAgent }: SessionOptions, prof
   return browser.newContext({ userAgent, serviceWorkers: 'block', acceptDownloads: false });
 }
 
-async function prepare(context: BrowserContext, { proxy, clock }: SessionOptions, profile: string) {
+async function prepare(context: BrowserContext, { proxy, userOrigins, clock }: SessionOptions, profile: string) {
   const pid = findChild(`--user-data-dir=${profile}`);
   if (pid === null) throw new Error('its process cannot be found');
   const page = await context.newPage();
@@ -179,7 +181,7 @@ async function prepare(context: BrowserContext, { proxy, clock }: SessionOptions
   await giveCredential(page, cdp, proxy);
   await cdp.send('Network.enable');
   await cdp.send('Network.setBlockedURLs', { urls: [...BLOCKED_URLS] });
-  const documents = await DocumentGate.install(cdp);
+  const documents = await DocumentGate.install(cdp, userOrigins);
   return { page, cdp, documents, traffic: SiteTraffic.watch(cdp, clock), pid, dead: died.signal };
 }
 

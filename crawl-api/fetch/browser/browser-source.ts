@@ -9,7 +9,8 @@ import { firstLineOf } from '../../../shared/domain/errors.ts';
 import type { AddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
-import { type CookieJar, cookiesInBrowser } from '../../../shared/adapters/http/cookie-jar.ts';
+import type { Sends } from '../user-headers.ts';
+import { type BrowserCookie, cookiesInBrowser } from '../../../shared/adapters/http/cookie-jar.ts';
 import type { FetchHooks, FetchSettings, PageAnswer, PageResult, PageSource, RequestParts } from '../page-result.ts';
 import { BrowserSession, PROFILE_PREFIX } from './browser-session.ts';
 import { type FilterProxy, startFilterProxy } from './filter-proxy.ts';
@@ -47,6 +48,8 @@ export interface BrowserSourceOptions {
   profileDirectory: string;
   /** Called with problems of the browser that were fixed by a restart. */
   onProblem: (text: string) => void;
+  /** Where requests have headers of the user. Omitted: nowhere. */
+  userOrigins?: readonly string[];
   recycle?: { pages?: number; memoryBytes?: number };
   /** How long a page with its required values may take to fill the others. Default 3 s. */
   patienceMs?: number;
@@ -96,12 +99,13 @@ export class BrowserSource implements PageSource {
   }
 
   async start(): Promise<BrowserSession> {
-    const { executablePath, profileDirectory, settings, clock } = this.#options;
+    const { executablePath, profileDirectory, settings, userOrigins = [], clock } = this.#options;
     const { userAgent } = settings;
     this.#session ??= await BrowserSession.open({
       executablePath,
       profileDirectory,
       userAgent,
+      userOrigins,
       clock,
       proxy: this.#proxy,
     });
@@ -112,10 +116,10 @@ export class BrowserSource implements PageSource {
     url: string,
     hooks: FetchHooks,
     signal: AbortSignal,
-    { cookies = null }: RequestParts = {},
+    { cookies = null, sends }: RequestParts = {},
   ): Promise<PageAnswer> {
     this.#idle.abort();
-    const result = this.#turn.then(() => this.#fetchInTurn(url, hooks, signal, cookies));
+    const result = this.#turn.then(() => this.#fetchInTurn(url, hooks, signal, { cookies, sends }));
     this.#turn = result.then(
       () => this.#settle(),
       () => this.#settle(),
@@ -137,7 +141,7 @@ export class BrowserSource implements PageSource {
     url: string,
     hooks: FetchHooks,
     signal: AbortSignal,
-    cookies: CookieJar | null,
+    { cookies = null, sends }: RequestParts,
   ): Promise<PageAnswer> {
     if (signal.aborted || this.#closed) return { kind: 'not-now' };
     const first = firstRequestOf(url);
@@ -157,8 +161,9 @@ export class BrowserSource implements PageSource {
         hooks.onFirstByte();
       },
     };
-    const report = this.#proxy.gate.open(first, timed, settings.maxPageBytes + ASSETS_BYTES);
-    const documents = session.documents.open(url, () => this.#proxy.gate.exhaust());
+    const hasCookies = (sends?.cookies.length ?? 0) > 0;
+    const report = this.#proxy.gate.open(first, timed, settings.maxPageBytes + ASSETS_BYTES, hasCookies);
+    const documents = session.documents.open(url, () => this.#proxy.gate.exhaust(), sends);
     session.traffic.open(url);
     const over = new AbortController();
     try {
@@ -173,7 +178,7 @@ export class BrowserSource implements PageSource {
       const waitMs = (): number => times.waitMs ?? clock.monotonic() - times.startMs;
       const turnMs = (): number => hooks.turnMs?.() ?? -Infinity;
       const options = { ...this.#options, session, report, documents, waitMs, turnMs };
-      const visit = visitWithCookies(url, options, cookies);
+      const visit = visitWithCookies(url, options, { cookies, sends });
       // When the browser is gone, the watch knows the reason.
       const judged = visit.catch((error: unknown) => (session.dead.aborted ? watch : this.#judgeEnd(session, error)));
       const result = await Promise.race([watch, judged]);
@@ -271,16 +276,37 @@ export class BrowserSource implements PageSource {
   }
 }
 
-/** A visit whose cookies are those of the jar: the browser has no others before, and gives its own back. */
-async function visitWithCookies(url: string, options: VisitOptions, jar: CookieJar | null): Promise<PageResult> {
+/**
+ * A visit whose cookies are those of the jar and of the user: the browser has no others before, and gives its own back.
+ * What the site sets under a name of the user's holds until the visit ends.
+ */
+async function visitWithCookies(
+  url: string,
+  options: VisitOptions,
+  { cookies: jar = null, sends }: RequestParts,
+): Promise<PageResult> {
   const { session } = options;
-  const before = jar?.all() ?? [];
-  await session.giveCookies(before);
+  const names = new Set(sends?.cookies.map(({ name }) => name));
+  const isKept = ({ name }: BrowserCookie): boolean => !names.has(name);
+  const before = (jar?.all() ?? []).filter(isKept);
+  await session.giveCookies([...before, ...(sends === undefined ? [] : browserCookiesOf(sends))]);
   const result = await visitPage(url, options);
-  const after = await session.takeCookies();
+  const after = (await session.takeCookies()).filter(isKept);
   if (result.reply !== null) result.reply.cookies = cookiesInBrowser({ url, before, after }, jar);
   return result;
 }
+
+/** Cookies of the user, for their host alone; the proxy keeps them from its other ports. */
+const browserCookiesOf = ({ origin, cookies }: Sends): BrowserCookie[] =>
+  cookies.map(({ name, value, isSecret }) => ({
+    name,
+    value,
+    domain: new URL(origin).hostname,
+    path: '/',
+    expires: -1,
+    httpOnly: isSecret,
+    secure: origin.startsWith('https:'),
+  }));
 
 /** Where Playwright would install its own browser. */
 export const playwrightPath = (): string => chromium.executablePath();

@@ -5,12 +5,20 @@
  * them, so they are stopped here.
  */
 import type { CDPSession } from 'playwright';
+import type { Sends } from '../user-headers.ts';
 import { isSameRequest } from './proxy-gate.ts';
 
 /** Maximum documents in one visit, frames included. */
 const MAX_DOCUMENTS = 20;
 /** Maximum replies from the site in one visit, where the proxy cannot count the requests (TLS). */
 const MAX_REPLIES = 200;
+
+/** The part of Chromium's event that says which request is paused. */
+interface PausedRequest extends PausedDocument {
+  requestId: string;
+  resourceType: string;
+  request: { url: string; headers: Record<string, string> };
+}
 
 /** The navigations that the page of one visit attempted. */
 export interface DocumentReport {
@@ -25,6 +33,7 @@ interface Visit extends DocumentReport {
   documents: number;
   replies: number;
   onFlood: () => void;
+  sends: Sends | undefined;
 }
 
 interface PausedDocument {
@@ -42,28 +51,38 @@ export class DocumentGate {
     this.mainFrame = mainFrame;
   }
 
-  /** Installs a gate: from now on a document is requested only if a visit allows it. */
-  static async install(cdp: CDPSession): Promise<DocumentGate> {
+  /**
+   * Installs a gate: from now on a document is requested only if a visit allows it.
+   * @param origins where visits send headers of the user: every request there pauses to get them
+   */
+  static async install(cdp: CDPSession, origins: readonly string[]): Promise<DocumentGate> {
     const { frameTree } = await cdp.send('Page.getFrameTree');
     const gate = new DocumentGate(frameTree.frame.id);
-    cdp.on('Fetch.requestPaused', (paused) => {
+    cdp.on('Fetch.requestPaused', (paused: PausedRequest) => {
       const { requestId } = paused;
-      const done = gate.admits(paused)
-        ? cdp.send('Fetch.continueRequest', { requestId })
-        : // With this reason the current document stays; any other shows an error page in its place.
-          cdp.send('Fetch.failRequest', { requestId, errorReason: 'Aborted' });
+      const done =
+        paused.resourceType !== 'Document' || gate.admits(paused)
+          ? cdp.send('Fetch.continueRequest', { requestId, ...gate.headersFor(paused.request) })
+          : // With this reason the current document stays; any other shows an error page in its place.
+            cdp.send('Fetch.failRequest', { requestId, errorReason: 'Aborted' });
       done.catch(() => {});
     });
     cdp.on('Network.responseReceived', ({ response }) => {
       if (response.fromDiskCache !== true && /^https?:/.test(response.url)) gate.countReply();
     });
-    await cdp.send('Fetch.enable', { patterns: [{ resourceType: 'Document', requestStage: 'Request' }] });
+    const patterns = [
+      { resourceType: 'Document' as const },
+      ...origins.map((origin) => ({ urlPattern: `${origin}/*` })),
+    ];
+    await cdp.send('Fetch.enable', {
+      patterns: patterns.map((which) => ({ ...which, requestStage: 'Request' as const })),
+    });
     return gate;
   }
 
   /** @param onFlood called once when the page has loaded more than any page needs */
-  open(url: string, onFlood: () => void): Readonly<DocumentReport> {
-    this.#visit = { url, move: null, navigation: null, documents: 0, replies: 0, onFlood };
+  open(url: string, onFlood: () => void, sends?: Sends): Readonly<DocumentReport> {
+    this.#visit = { url, move: null, navigation: null, documents: 0, replies: 0, onFlood, sends };
     return this.#visit;
   }
 
@@ -86,6 +105,18 @@ export class DocumentGate {
     // A redirect has the ID of the navigation; the page itself begins new ones.
     if (networkId !== visit.navigation) visit.move ??= request.url;
     return false;
+  }
+
+  /**
+   * The headers of a request with those of the user, if it goes to their authority; nothing otherwise. Chromium does
+   * not keep over a redirect what was added.
+   */
+  headersFor({ url, headers }: PausedRequest['request']): { headers?: { name: string; value: string }[] } {
+    const { sends } = this.#visit ?? {};
+    if (sends === undefined || URL.parse(url)?.origin !== sends.origin) return {};
+    const usual = Object.entries(headers).filter(([name]) => sends.headers[name.toLowerCase()] === undefined);
+    const all = [...usual, ...Object.entries(sends.headers)];
+    return { headers: all.map(([name, value]) => ({ name, value })) };
   }
 
   countReply(): void {

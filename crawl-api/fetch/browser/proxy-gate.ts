@@ -35,6 +35,7 @@ interface Product extends GateReport {
   first: FirstRequest;
   hooks: FetchHooks;
   maxBytes: number;
+  onePort: boolean;
   started: boolean;
   answered: boolean;
   documents: number;
@@ -46,9 +47,12 @@ interface Product extends GateReport {
 export class ProxyGate {
   #product: Product | null = null;
 
-  /** Lets one product's traffic through, from the request for its page on; replies are cut off at `maxBytes`. */
-  open(first: FirstRequest, hooks: FetchHooks, maxBytes: number): GateReport {
-    const limits = { first, hooks, maxBytes, started: false, answered: false, documents: 0, exhausted: false };
+  /**
+   * Lets one product's traffic through, from the request for its page on; replies are cut off at `maxBytes`.
+   * @param onePort the host of the page gets no request at another port: a browser would send its cookies there, too
+   */
+  open(first: FirstRequest, hooks: FetchHooks, maxBytes: number, onePort = false): GateReport {
+    const limits = { first, hooks, maxBytes, onePort, started: false, answered: false, documents: 0, exhausted: false };
     this.#product = { ...limits, requests: 0, receivedBytes: 0, faults: new Map(), startError: null };
     return this.#product;
   }
@@ -71,8 +75,9 @@ export class ProxyGate {
   admits(authority: string, path: string | null, isDocument = false): boolean {
     const product = this.#product;
     if (product === null || product.exhausted || product.startError !== null) return false;
+    const { first, onePort } = product;
+    if (onePort && first.authority !== authority && hostOf(first.authority) === hostOf(authority)) return false;
     if (product.started) return product.requests < MAX_REQUESTS && (!isDocument || product.documents < MAX_DOCUMENTS);
-    const { first } = product;
     // Chromium switches to TLS on its own once the site has sent HSTS.
     if (path === null) return hostOf(first.authority) === hostOf(authority);
     return first.authority === authority && isSamePath(first.path, path);

@@ -14,12 +14,14 @@ import {
   HEARTBEAT_PATH,
   heartbeatSchema,
   HELLO_PATH,
+  type Hello,
   helloSchema,
   type Orders,
   type Incident,
 } from '../../../shared/wire/callbacks.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { parseForeign } from '../../../shared/wire/foreign-json.ts';
+import { isSecretsKey, secretsKeyText } from '../../../shared/wire/secrets.ts';
 import { type Envelope, importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { alarmOnce } from '../act/run-notes.ts';
 import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
@@ -143,6 +145,8 @@ export class Callbacks {
     } catch {
       return refuse(400, 'publicKey is not an Ed25519 key');
     }
+    if (!this.#isOwnSecretsKey(callback, hello.value, publicKey))
+      return refuse(400, 'secretsKey is not an X25519 key that publicKey has signed');
     const address = await this.#addressOf(callback, record, hello.value.address);
     const skewMs = Date.parse(hello.value.clock) - core.clock.now();
     const result = await core.fleet.hello(callback, { ...hello.value, address });
@@ -170,6 +174,15 @@ export class Callbacks {
       case 'too-late':
         return refuse(409, 'this epoch is given up');
     }
+  }
+
+  /** False for a key to encrypt secrets to that is none, or that another machine may have named. */
+  #isOwnSecretsKey({ slot, epoch }: EpochId, hello: Hello, publicKey: KeyObject): boolean {
+    const { secretsKey: key, secretsKeySignature: signature = '' } = hello;
+    if (key === undefined) return true;
+    const { runId: run, signatures } = this.#core;
+    const text = secretsKeyText(key, { run, slot, epoch });
+    return isSecretsKey(key) && signatures.verifyText(publicKey, text, Buffer.from(signature, 'base64'));
   }
 
   /** How long a callback may have waited in the socket: as long as this process stood still. */
@@ -286,6 +299,7 @@ export class Callbacks {
       robots: robotsInForce(current, core.robots.policy),
       maxProducts: limits.byTime === null ? null : slotLimit(limits, record.slot) * world.run.plan.chunkSize,
       awaited: world.forecast?.balance.get.has(record.slot) === true,
+      ...core.secrets?.encryptedFor(record, heartbeat),
     });
   }
 

@@ -21,7 +21,7 @@ export interface Effects {
 
 export const NO_EFFECTS: Effects = { partsAck: -1, granted: [], transfer: [], canaryPage: null };
 
-interface Sender extends Effects {
+interface Sender extends Effects, Pick<Orders, 'secrets'> {
   /** The instance's record, updated by this heartbeat. */
   record: InstanceRecord;
   heartbeat: Heartbeat;
@@ -58,6 +58,7 @@ export function ordersFor(world: World, sender: Sender): Orders {
     returnProducts: serves && mustReturnProducts(world, record),
     verdict: serves ? judgeSuspicion(world, record) : null,
     canaryPage: sender.canaryPage,
+    ...(sender.secrets === undefined ? {} : { secrets: sender.secrets }),
   };
 }
 

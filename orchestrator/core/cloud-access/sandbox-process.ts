@@ -27,6 +27,8 @@ export interface SandboxOptions {
   region?: string;
   /** The endpoint and run whose mock instances it boots; omitted: the sandbox is a complete endpoint. */
   standInFor?: { endpoint: string; runId: string };
+  /** Its environment; omitted: that of this process. */
+  environment?: Readonly<Record<string, string>>;
   /** The token of the sandbox it replaces; omitted: a new one. */
   controlToken?: string;
 }
@@ -70,7 +72,11 @@ export async function startSandbox(options: SandboxOptions): Promise<SandboxHand
   const logFile = join(options.dataDir, 'sandbox.log');
   const log = openSync(logFile, 'a');
   // In its own session: a Ctrl-C in the terminal is meant for us, and we end the sandbox when the fleet is gone.
-  const child = spawn(process.execPath, sandboxArguments(options), { detached: true, stdio: ['ignore', 'pipe', log] });
+  const child = spawn(process.execPath, sandboxArguments(options), {
+    detached: true,
+    stdio: ['ignore', 'pipe', log],
+    ...(options.environment === undefined ? {} : { env: options.environment }),
+  });
   try {
     const line = await readFirstLine(child.stdout!, once(child, 'exit'));
     const { endpoint, pid, controlToken } = JSON.parse(line) as SandboxHandle;

@@ -14,7 +14,8 @@ import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../model/discovery.ts';
 import { describeUnreadable, type MappingFile, readMappingFile, readMapping } from './read-mapping.ts';
 import { readTextFile } from './text-file.ts';
-import { fillVariables, readDotEnv } from './variables.ts';
+import { findUserHeaderFaults } from './user-headers.ts';
+import { fillVariables, readDotEnv, unescaped } from './variables.ts';
 import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
@@ -116,7 +117,8 @@ export function loadConfig(options: LoadConfigOptions): Config {
     ...findResultNameFaults(parsed.data),
   ];
   faults.push(...placed.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
-  const siteFaults = findSiteFaults(parsed.data.site, mapping);
+  const sentFaults = findUserHeaderFaults(parsed.data.site, (text) => variables.sent.get(text) ?? unescaped(text));
+  const siteFaults = [...findSiteFaults(parsed.data.site, mapping), ...sentFaults];
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   if (faults.length > 0) throw configError(path, faults, 0, notes);
   const { database, site } = parsed.data;

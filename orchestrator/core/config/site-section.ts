@@ -6,6 +6,7 @@ import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { VERSION } from '../version.ts';
 import { followSection, followSettingsOf } from './follow-section.ts';
 import { requestSection, requestSettingsOf } from './request-section.ts';
+import { DOMAIN_HEADER_KEYS, plainProductUrl, USER_HEADER_KEYS, userHeadersOf } from './user-headers.ts';
 import { checked, orNull, positiveDuration, rate, REGION, size, text } from './forms.ts';
 
 const userAgent = () =>
@@ -34,7 +35,13 @@ const MAX_DOMAINS = 10;
 const urlTemplate = () => checked(z.string(), findUrlFault);
 const domains = () =>
   z
-    .array(z.strictObject({ url: urlTemplate(), weight: z.number().positive().max(1_000).default(1) }))
+    .array(
+      z.strictObject({
+        url: urlTemplate(),
+        weight: z.number().positive().max(1_000).default(1),
+        ...DOMAIN_HEADER_KEYS,
+      }),
+    )
     .min(1)
     .max(MAX_DOMAINS)
     .superRefine((list, context) => {
@@ -54,7 +61,7 @@ export const siteSection = z.strictObject({
   product_url: z
     .union([urlTemplate(), domains()], { error: 'must be a URL, or a list of URLs such as [{ url: "…", weight: 1 }]' })
     .describe(
-      'URL of a product page; `{id}` stands for the percent-encoded product ID, and may be in `request.body` instead. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own. See [domains.md](domains.md).',
+      'URL of a product page; `{id}` stands for the percent-encoded product ID, and may be in `request.body` instead. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own; each may have `headers`, `cookies` and `language` of its own. See [domains.md](domains.md).',
     ),
   request: orNull(requestSection()).describe(
     'How products are requested, where a GET does not give them: `{ method: POST, reads_only: true, body: { query: "query($id: ID!) { product(id: $id) { title } }", variables: { id: "{id}" } } }`. Plain HTTP only. See [json-api.md](json-api.md).',
@@ -156,6 +163,7 @@ export const siteSection = z.strictObject({
     .describe(
       'Known products with known values, fetched again when it is unclear whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`. With several domains they are fetched at the one in doubt, so each must have them.',
     ),
+  ...USER_HEADER_KEYS,
   keep_cookies: z
     .boolean()
     .default(true)
@@ -173,7 +181,7 @@ type SiteSection = z.output<typeof siteSection>;
 /** What the run keeps of the section and sends to its instances; the other keys matter for the plan only. */
 export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
   ...limitOf(pagesOf(site.pages_per_product).max),
-  productUrl: site.product_url,
+  productUrl: plainProductUrl(site.product_url),
   ...requestSettingsOf(site.request),
   intervalMs: site.interval,
   maxRatePerSecond: site.max_rate,
@@ -182,6 +190,7 @@ export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
   maxPageBytes: site.max_page_bytes,
   allowPrivate: site.allow_private,
   ...(site.keep_cookies ? {} : { keepCookies: false }),
+  ...userHeadersOf(site),
   render: site.render,
   robots: site.robots,
   ...(site.conditional ? { conditional: true } : {}),

@@ -50,6 +50,7 @@ const INSTANCE = new Columns<Omit<InstanceRecord, 'request' | 'incident'>>({
   stateReason: 'json',
   registered: 'boolean',
   publicKey: 'text',
+  secretsKey: 'text',
   counter: 'number',
   lastHeartbeatAtMs: 'number',
   progress: 'json',
@@ -167,11 +168,16 @@ export class KnexFleetStore extends BoundRun implements FleetStore {
       if (!row || row.instance_id === null || row.phase === 'claimed') return 'unknown';
       if (row.instance_id !== hello.instanceId) return 'other-instance';
       if (row.public_key !== null && row.public_key !== hello.publicKey) return 'other-key';
-      if (row.public_key !== null) return isServing(row.phase) ? 'repeated' : 'too-late';
+      const secrets_key = hello.secretsKey ?? null;
+      if (row.public_key !== null) {
+        if (!isServing(row.phase)) return 'too-late';
+        if (secrets_key !== null) await trx(INSTANCES).where(key).update({ secrets_key });
+        return 'repeated';
+      }
       if (row.phase !== 'pending' && row.phase !== 'booting') return 'too-late';
       await trx(INSTANCES)
         .where(key)
-        .update({ phase: 'ready', phase_at: nowMs, public_key: hello.publicKey, address: hello.address });
+        .update({ phase: 'ready', phase_at: nowMs, public_key: hello.publicKey, secrets_key, address: hello.address });
       await insertEvent(trx, key.run_id, moveEvent(nowMs, at, { from: row.phase, to: 'ready', detail: null }));
       return 'accepted';
     });

@@ -445,6 +445,8 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // The key that the secrets of a site are encrypted to, of an instance's last process; null where it needs none.
+  { name: 'secrets-keys', columns: { crawlfleet_instances: { secrets_key: (t) => t.string('secrets_key', 200) } } },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -11,7 +11,8 @@ import type { OfferSender } from '../cloud/offers.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { TokenBucket } from './token-bucket.ts';
 import type { PartResults } from './part-results.ts';
-import type { PartRecord, RunReader, RunRecord, RunStores } from './stores.ts';
+import type { InstanceRecord, PartRecord, RunReader, RunRecord, RunStores } from './stores.ts';
+import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';
 
@@ -39,6 +40,11 @@ export interface Core extends RunStores {
   /** Runs loads one after the other: two at once would only wait for each other's rows. */
   oneAtATime: <T>(work: () => Promise<T>) => Promise<T>;
   processState: ProcessState;
+  /** What the user sends to the site as a secret. Omitted: nothing. */
+  secrets?: {
+    /** What the reply to this heartbeat has for its sender. */
+    encryptedFor(record: InstanceRecord, heartbeat: Heartbeat): Pick<Orders, 'secrets'>;
+  };
 }
 
 /** The run's row as it is now. Throws when the database has lost it. */

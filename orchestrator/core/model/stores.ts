@@ -302,6 +302,8 @@ export interface InstanceRecord extends EpochId, InstanceColumns {
   token: string;
   claimedAtMs: number;
   publicKey: string | null;
+  /** The key of its last process that secrets are encrypted to; null where the site needs none. */
+  secretsKey: string | null;
   counter: number;
   lastHeartbeatAtMs: number | null;
   progress: Progress | null;
@@ -371,7 +373,7 @@ export interface FleetStore extends FleetReader {
   move(at: EpochId, from: InstancePhase, to: InstancePhase, why?: MoveReason): Promise<boolean>;
   /**
    * Binds the key to (slot, epoch) once: phase pending or booting → ready. `other-instance` when the id is not the one
-   * EC2 gave; `too-late` when the phase is past `ready` or given up.
+   * EC2 gave; `too-late` when the phase is past `ready` or given up. The secrets key is that of the last hello.
    */
   hello(at: EpochId, hello: Hello): Promise<HelloResult>;
   /** Records a heartbeat whose counter is higher than any before; false for a replay. */

@@ -11,6 +11,7 @@ import type { ConfigValues } from '../config/schema.ts';
 import { followSettingsOf } from '../config/follow-section.ts';
 import { requestSettingsOf } from '../config/request-section.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
+import { userHeadersOf } from '../config/user-headers.ts';
 import { VERSION } from '../version.ts';
 import { type Target, userAgentOf } from '../config/target.ts';
 
@@ -79,6 +80,8 @@ export function settingsOf(
 function contentFingerprint(config: Config): string {
   const { product_url, request, render, keep_cookies, follow } = config.values.site;
   const reading: unknown[] = [READING_RULES, userAgentOf(config), render, keep_cookies, config.mapping];
+  const { userHeaders } = userHeadersOf(config.values.site);
+  if (userHeaders !== undefined) reading.push(userHeaders);
   const followed = { ...followSettingsOf(follow), ...(config.denyLines && { deny: config.denyLines }) };
   if (Object.keys(followed).length > 0) reading.push(followed);
   if (request?.method === 'POST') reading.push(requestSettingsOf(request));

@@ -27,6 +27,8 @@ import { ownNetwork } from '../cloud-access/launch-network.ts';
 import type { ProductList } from '../prepare/products.ts';
 import type { Target } from '../config/target.ts';
 import { denyOf } from '../config/follow-section.ts';
+import { siteSettingsOf } from '../config/site-section.ts';
+import { withoutSecrets } from '../config/user-headers.ts';
 import { settingsOf } from '../prepare/settings-of.ts';
 import { emit } from '../run-events.ts';
 import { logFileOf, stateDirOf } from '../config/state-dir.ts';
@@ -151,7 +153,7 @@ async function bundleOf({ config, target, output, interrupts, env }: StartContex
 
 /** What provides the machines of a dry run, and all else without an endpoint; null where the endpoint or AWS does. */
 async function startSandboxOf(
-  { config, target, profile, output }: StartContext,
+  { config, target, profile, output, environment }: StartContext,
   { runId, plan }: AcceptedRun,
   bundle: Bundle,
 ): Promise<{ handle: SandboxHandle; settings: SandboxSettings } | null> {
@@ -170,6 +172,7 @@ async function startSandboxOf(
     bundles: [bundle.sha256],
     endsAtMs: systemClock.now() + plan.deadlineMs + config.values.run.grace + 60_000,
     region: target.region,
+    ...withoutSecrets(siteSettingsOf(config.values.site), environment),
     ...(standInFor === null ? {} : { standInFor }),
   };
   const dataDir = stateDirOf(config.file).sandbox(runId);

@@ -12,6 +12,7 @@ import type { RunContext } from './run-context.ts';
 import { openSession } from './run-session.ts';
 import { openCloud } from '../cloud-access/cloud-access.ts';
 import { type Config, loadConfig } from '../config/load-config.ts';
+import { withoutSecrets } from '../config/user-headers.ts';
 import type { ConfigSource } from '../feature.ts';
 import { findRun, hasLeftovers, isUnfinished, openWaiting } from '../lookup/find-run.ts';
 import { provideBrowser } from '../prepare/browser-boot.ts';
@@ -74,7 +75,7 @@ async function listenOnce(run: RunRecord, config: Config): Promise<void> {
  * Opens the run again, to be carried out. One rebuilt from the bucket has no private key to sign orders: `run-ended`.
  */
 export async function resumeRun(context: RunContext, run: RunRecord): Promise<OpenRun> {
-  const { stores, config, interrupts, output, env } = context;
+  const { stores, config, environment, interrupts, output, env } = context;
   if (isRebuilt(run))
     throw new AppError('run-ended', `run ${run.id} was rebuilt from the bucket and cannot be crawled on`, {
       hint: `Go on with: orchestrator load ${run.id}`,
@@ -91,7 +92,7 @@ export async function resumeRun(context: RunContext, run: RunRecord): Promise<Op
       : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.of(run.id).fleet.instances())])];
   // A minute after the last instance has powered itself off.
   const endsAtMs = Math.max(systemClock.now(), run.deadlineAtMs) + run.settings.run.graceMs + 60_000;
-  const options = { bundles, endsAtMs, ...standInOptions(run) };
+  const options = { bundles, endsAtMs, ...standInOptions(run), ...withoutSecrets(run.settings.site, environment) };
   const sandbox = await findSandbox(run, options, output);
   await using opened = new OpenResources();
   const end = { finished: false };

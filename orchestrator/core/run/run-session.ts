@@ -4,6 +4,7 @@ import { destination, type Logger, pino } from 'pino';
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
+import { secretsIn, type SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { ED25519 } from '../../../shared/wire/signature.ts';
 import { HttpOfferSender } from '../cloud/http-offer-sender.ts';
 import { watchStore } from '../cloud/watched-store.ts';
@@ -20,6 +21,8 @@ import { createCallbackApp } from '../server/callback-app.ts';
 import { listen } from '../server/listen.ts';
 import type { Output } from '../caller.ts';
 import { logFileOf } from '../config/state-dir.ts';
+import { RunSecrets } from '../callbacks/run-secrets.ts';
+import { readSiteSecrets } from '../config/user-headers.ts';
 import { robotsReader } from '../prepare/site-robots.ts';
 import type { CloudAccess } from '../cloud-access/cloud-access.ts';
 import type { RunContext } from './run-context.ts';
@@ -61,6 +64,7 @@ export async function openSession(context: RunContext, options: SessionOptions) 
     launchTemplate: options.launchTemplate,
     privateKey,
     robots: { reader: robotsReader(site), deadlineMs },
+    ...secretsOf(context, records, site),
     onWorld(world) {
       shown.show(world);
       watchers.note(world);
@@ -96,6 +100,17 @@ export async function openSession(context: RunContext, options: SessionOptions) 
       log.flush();
     },
   };
+}
+
+/** The secrets that the site of a run needs; nothing where it needs none. */
+function secretsOf(
+  { config, environment }: Pick<RunContext, 'config' | 'environment'>,
+  { runId, clock, alarm }: Pick<Core, 'runId' | 'clock' | 'alarm'>,
+  site: SiteSettings,
+): Pick<Core, 'secrets'> {
+  if (secretsIn(site).length === 0) return {};
+  const read = () => readSiteSecrets(site, { environment, folder: dirname(config.file) });
+  return { secrets: new RunSecrets({ runId, clock, alarm, read }) };
 }
 
 /** Writes to the log, the terminal and the run's events; the report reads the events. */

@@ -1,7 +1,7 @@
 /** The input of `orchestrator extract`, from its flags and, if one is named or needed, the configuration. */
 import type { Features } from '../feature.ts';
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -9,10 +9,12 @@ import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { type PageRequest, PageRequests } from '../../../shared/domain/page-requests.ts';
 import { findIdFault, productUrl } from '../../../shared/domain/product.ts';
 import { bodyNamesProduct } from '../../../shared/domain/request-body.ts';
-import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
+
 import { denyOf } from '../config/follow-section.ts';
 import { type Config, type Environment, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
+import { readSiteSecrets } from '../config/user-headers.ts';
+import { secretsIn, type SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { defaultSite, siteSettingsOf } from '../config/site-section.ts';
 
 type TextFlag = 'configPath' | 'mapping' | 'url' | 'id' | 'file' | 'urlOf' | 'field' | 'userAgent';
@@ -43,8 +45,8 @@ export function readTrialInput(flags: ExtractFlags) {
   const mapping = flags.mapping === undefined ? config!.mapping : readMappingOf(flags.mapping);
   checkPatterns(mapping, flags);
   checkField(mapping, flags.field);
-  const site = config?.values.site;
-  const settings = site ? siteSettingsOf(site) : defaultSite(UNKNOWN_PRODUCT);
+  const site = config === null ? null : siteSettingsOf(config.values.site);
+  const settings = site ?? defaultSite(UNKNOWN_PRODUCT);
   const { file, ...request } = readPage(flags, { site: settings, mapping });
   const render = flags.render ?? (flags.file === undefined && site?.render === 'browser' ? 'browser' : 'http');
   if (flags.file !== undefined && render === 'browser')
@@ -65,6 +67,8 @@ export function readTrialInput(flags: ExtractFlags) {
         ...(flags.userAgent === undefined ? {} : { userAgent: flags.userAgent }),
         render,
       },
+      // A file is read without a request.
+      ...(config !== null && site !== null && file === null ? secretsOf(config, site, flags.environment) : {}),
       chromiumPath: flags.chromiumPath ?? null,
     },
     /** What a trial of further pages needs beside robots.txt; null: none are read. */
@@ -81,6 +85,15 @@ function readsFurther(mapping: Mapping, { file, pages }: ExtractFlags): boolean 
   if (file !== undefined && pages !== undefined)
     throw usage('--pages goes with --url or --id: a saved page has no further ones', 'Leave it out.');
   return file === undefined && pages !== 1 && mapping.pages.some(({ urlParsers }) => urlParsers.length > 0);
+}
+
+function secretsOf(
+  { file }: Config,
+  site: SiteSettings,
+  environment: Environment,
+): { secrets?: ReturnType<typeof readSiteSecrets> } {
+  if (secretsIn(site).length === 0) return {};
+  return { secrets: readSiteSecrets(site, { environment, folder: dirname(file) }) };
 }
 
 /** A product has a page; its ID also names it to the request of another one. */

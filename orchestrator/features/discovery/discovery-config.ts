@@ -7,6 +7,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { denyLinesOf, type FollowSection } from '../../core/config/follow-section.ts';
 import type { Config } from '../../core/config/load-config.ts';
 import { requestSettingsOf } from '../../core/config/request-section.ts';
+import { sentAt } from '../../core/config/user-headers.ts';
 import { DISCOVER_SECTION } from './section.ts';
 
 type Page = Mapping['pages'][number];
@@ -80,6 +81,7 @@ export function discoveryConfig(config: Config): Config {
       ...config.values,
       site: {
         ...site,
+        ...sentAt(site, 0),
         product_url: origin + PATH_MARK,
         pages_per_product: 1,
         // Instances report links; here they are judged, and those to other hosts denied.

@@ -23,6 +23,7 @@ import {
   type ProposedField,
   proposeFields,
 } from './propose-fields.ts';
+import { comparedPlaces, languageNotes, otherLanguage } from './propose-language.ts';
 import { jsonPlaces } from './propose-json.ts';
 import { distinctPages, proposeProductUrl } from './propose-url.ts';
 
@@ -37,12 +38,13 @@ export interface ShopProposal {
   notes: string[];
 }
 
-/** How a page is read for a proposal. */
-const pageRequestOf = (url: string, render: ShopProposal['render']) => ({
-  url,
-  site: { ...defaultSite(`${new URL(url).origin}/{id}`), render },
-  chromiumPath: null,
-});
+/** How a page is read for a proposal. @param language asked for; without one, none is */
+function pageRequestOf(url: string, render: ShopProposal['render'], language?: string) {
+  const { origin } = new URL(url);
+  const headers = language === undefined ? {} : { 'accept-language': language };
+  const sent = language === undefined ? {} : { userHeaders: [{ origin, headers, cookies: {} }] };
+  return { url, site: { ...defaultSite(`${origin}/{id}`), ...sent, render }, chromiumPath: null };
+}
 
 /**
  * Requests each page once; a second time in a browser, if there is one, when it has nothing to offer without. Throws
@@ -64,25 +66,38 @@ export async function proposeShop(given: readonly string[]): Promise<ShopProposa
   if (urls.length === 1)
     notes.push('one page does not show what differs from product to product: give the URL of a second one');
   let render: ShopProposal['render'] = 'http';
-  let found = await fieldsOf(urls, render);
+  let { fields: found, other } = await fieldsOf(urls, render);
   if (!found.some(({ name }) => name === 'title')) {
     const shown = await fieldsOf(urls, 'browser').catch((error: unknown) => {
       // Perhaps there is none: what was found without it has to do.
-      if (error instanceof AppError) return [];
+      if (error instanceof AppError) return { fields: [], other };
       throw error;
     });
-    if (shown.length > found.length) {
-      [found, render] = [shown, 'browser'];
+    if (shown.fields.length > found.length) {
+      [found, other, render] = [shown.fields, shown.other, 'browser'];
       notes.push('scripts build the pages, so site.render is browser: that takes more memory and time');
     }
   }
   for (const { name, doubt } of found)
     if (doubt !== null) notes.push(`${name} is doubtful: ${doubt}${doubt === NO_PRICE ? '; it is left out' : ''}`);
   const fields = found.filter(({ doubt }) => doubt !== NO_PRICE);
-  if (fields.length > 0) return { ...place, fields, render, notes };
+  if (fields.length > 0) {
+    notes.push(...(await readTranslated(urls[0]!, { fields, render, language: other })));
+    return { ...place, fields, render, notes };
+  }
   throw new AppError('usage', `none of the usual fields is in the HTML of ${urls.join(' and ')}`, {
     hint: 'Where scripts build the page, set site.render: browser and write the mapping by hand: orchestrator init',
   });
+}
+
+/** Asks for a page once more, in another language. A page that is not answered then says nothing. */
+async function readTranslated(
+  url: string,
+  { fields, render, language }: Pick<ShopProposal, 'fields' | 'render'> & { language: string },
+): Promise<string[]> {
+  const mapping = surveyMapping(comparedPlaces(fields));
+  const page = await askCrawlApi({ ...pageRequestOf(url, render, language), mapping, file: null });
+  return page.outcome === 'read' ? languageNotes(fields, language, rowOf(page)) : [];
 }
 
 /** One line for each page that the site's robots.txt forbids. */
@@ -99,7 +114,11 @@ async function robotsNotes(urls: readonly string[]): Promise<string[]> {
 
 type ReadPage = PageReading & { outcome: 'read' };
 
-async function fieldsOf(urls: readonly string[], render: ShopProposal['render']): Promise<ProposedField[]> {
+/** The fields of the pages, and a language that the first of them may have besides its own. */
+async function fieldsOf(
+  urls: readonly string[],
+  render: ShopProposal['render'],
+): Promise<{ fields: ProposedField[]; other: string }> {
   const pages: ReadPage[] = [];
   for (const url of urls) {
     const trial = { ...pageRequestOf(url, render), mapping: surveyMapping(DATA_PLACES), file: null, survey: true };
@@ -122,7 +141,7 @@ async function fieldsOf(urls: readonly string[], render: ShopProposal['render'])
       };
     }),
   );
-  return proposeFields(places, probed);
+  return { fields: proposeFields(places, probed), other: otherLanguage(pages[0]?.survey?.text ?? '') };
 }
 
 const rowOf = (page: ReadPage) => page.rows?.[0]?.row ?? {};

@@ -10,6 +10,8 @@ const MAX_BYTES = 20 * 1_024;
 /** Maximum bytes of one cookie's name and value; a longer one is ignored, as by browsers. */
 const MAX_COOKIE_BYTES = 4_096;
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** A cookie in the form that a browser takes and gives. */
 export interface BrowserCookie {
   name: string;
@@ -45,9 +47,13 @@ export class CookieJar {
     this.#clock = clock;
   }
 
-  /** Value of the Cookie header of a request, each character a byte; '' when there are no cookies for this URL. */
-  header(url: string): string {
+  /**
+   * Value of the Cookie header of a request, each character a byte; '' when there are no cookies for this URL.
+   * @param without names to leave out
+   */
+  header(url: string, without: ReadonlySet<string> = NONE): string {
     return this.#cookiesFor(url)
+      .filter(({ key }) => !without.has(key))
       .map((cookie) => cookie.cookieString())
       .join('; ');
   }

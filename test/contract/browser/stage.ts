@@ -114,6 +114,7 @@ export type StageOptions = Partial<
     | 'profileDirectory'
     | 'guard'
     | 'localAddress'
+    | 'userOrigins'
   >
 > & {
   timeoutMs?: number;

@@ -1,6 +1,7 @@
 /** The program of an instance in memory: all of it but its files, its sockets and its pages. */
 import type { MainServerClient, Reply } from '../../../crawl-api/callbacks/main-server-client.ts';
 import { sayHello } from '../../../crawl-api/callbacks/hello.ts';
+import { UserHeaders } from '../../../crawl-api/fetch/user-headers.ts';
 import type { FetchHooks, PageAnswer, PageSource } from '../../../crawl-api/fetch/page-result.ts';
 import { compileRowPages } from '../../../crawl-api/extract/row-pages.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
@@ -64,7 +65,8 @@ class RealInstance implements InstanceUnderTest {
     const { settings, clock } = this.#stage;
     const life = new AbortController();
     this.#process = life;
-    const parts = { settings, clock, random: seededRandom(1), log: silentLog };
+    const userHeaders = new UserHeaders(settings.site);
+    const parts = { settings, userHeaders, clock, random: seededRandom(1), log: silentLog };
     const file = {
       append: (records: Parameters<MemoryJournal['append']>[0]) =>
         life.signal.aborted ? undefined : this.#journal.append(records),
@@ -91,6 +93,8 @@ class RealInstance implements InstanceUnderTest {
       openStore: () => Promise.resolve(this.#store(life.signal)),
       sources: { http: this.#source(life.signal), browser: null },
       ...this.#rules,
+      userHeaders,
+      decryptSecrets: () => null,
       onFenced,
     });
     const publicKey = exportPublicKey(this.#keys.publicKey);

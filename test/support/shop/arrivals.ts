@@ -19,6 +19,8 @@ export interface Arrival {
   /** What a POST has sent; omitted until it has arrived. */
   body?: string;
   userAgent: string;
+  /** By name, in lower case. */
+  headers: NodeJS.Dict<string | string[]>;
   /** Monotonic ms since the shop's start. */
   atMs: number;
   wallMs: number;

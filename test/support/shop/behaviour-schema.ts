@@ -6,6 +6,7 @@ import { compressionAnswers, compressionShapes } from './behaviours/compression.
 import { connectionAnswers, connectionShapes } from './behaviours/connection.ts';
 import { contentAnswers, contentShapes } from './behaviours/content.ts';
 import { floodAnswers, floodShapes } from './behaviours/flood.ts';
+import { preferenceAnswers, preferenceShapes } from './behaviours/preferences.ts';
 import { refusalAnswers, refusalShapes } from './behaviours/refusal.ts';
 import { scriptedAnswers, scriptedShapes } from './behaviours/scripted.ts';
 import { statusAnswers, statusShapes } from './behaviours/status.ts';
@@ -19,6 +20,7 @@ export const behaviourSchema = z.discriminatedUnion('type', [
   ...charsetShapes,
   ...floodShapes,
   ...scriptedShapes,
+  ...preferenceShapes,
 ]);
 export type Behaviour = z.output<typeof behaviourSchema>;
 /** Input form: fields with a default are optional. */
@@ -33,6 +35,7 @@ const ANSWERS: Answers<Behaviour> = {
   ...charsetAnswers,
   ...floodAnswers,
   ...scriptedAnswers,
+  ...preferenceAnswers,
 };
 
 /** Answers the request with the given behaviour. */

@@ -41,6 +41,7 @@ export function createShopServer(settings: ShopSettings): Server {
       path: url,
       id: place.id,
       userAgent: request.headers['user-agent'] ?? '',
+      headers: request.headers,
       atMs,
       wallMs: Date.now(),
     });

@@ -177,6 +177,7 @@ export function anInstance(slot: number, change: Partial<InstanceRecord> = {}): 
     cloudState: 'running',
     stateReason: null,
     registered: true,
+    secretsKey: null,
     publicKey: 'key',
     counter: 1,
     lastHeartbeatAtMs: START_MS,

@@ -10,6 +10,7 @@ import type {
   RequestParts,
 } from '../../../crawl-api/fetch/page-result.ts';
 import type { RowPages } from '../../../crawl-api/extract/row-pages.ts';
+import type { Sends, UserHeaders } from '../../../crawl-api/fetch/user-headers.ts';
 import { PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
@@ -40,7 +41,13 @@ export type Site = (
   path: string,
   tries: number,
   via: 'http' | 'browser',
-  sent: { validators: Validators | undefined; /** '' without one. */ cookie: string; post: PostBody | undefined },
+  sent: {
+    validators: Validators | undefined;
+    /** '' without one. */
+    cookie: string;
+    post: PostBody | undefined;
+    sends: Sends | undefined;
+  },
 ) => (PageResult & { sets?: string[] }) | 'no-connection';
 
 export interface Scene {
@@ -74,6 +81,7 @@ export interface SceneOptions {
   maxPages?: number;
   /** The mapping has `rows`. */
   rowPages?: RowPages | null;
+  userHeaders?: UserHeaders;
 }
 
 export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
@@ -151,6 +159,7 @@ export async function createScene(
     sections = [],
     maxPages,
     rowPages = null,
+    userHeaders,
   }: SceneOptions = {},
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
@@ -164,6 +173,7 @@ export async function createScene(
         validators: request?.validators,
         cookie,
         post: request?.post,
+        sends: request?.sends,
       });
       if (result === 'no-connection') return broken('network');
       hooks.onStart();
@@ -205,6 +215,7 @@ export async function createScene(
     rowPages,
     rules: await compileSiteRules(NO_RULES, true),
     render: new RenderChoice(render),
+    ...(userHeaders && { userHeaders }),
     onIncident: () => undefined,
     onResult: () => undefined,
     onEmpty: () => undefined,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
-import { splitUrl } from '../../../crawl-api/fetch/page-fetcher.ts';
+import { splitUrl } from '../../../crawl-api/fetch/split-url.ts';
 import { parseRetryAfter } from '../../../shared/domain/reply-fields.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 

@@ -3,7 +3,17 @@ import { describe, expect, it } from 'vitest';
 import { Arrivals } from '../../support/shop/arrivals.ts';
 
 function arrive(arrivals: Arrivals, address: string, atMs: number, path = '/item/a') {
-  return arrivals.add({ kind: 'page', address, atMs, path, id: 'a', method: 'GET', userAgent: 'test', wallMs: 0 });
+  return arrivals.add({
+    kind: 'page',
+    address,
+    atMs,
+    path,
+    id: 'a',
+    method: 'GET',
+    userAgent: 'test',
+    headers: {},
+    wallMs: 0,
+  });
 }
 
 describe('Arrivals', () => {

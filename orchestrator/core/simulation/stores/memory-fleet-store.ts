@@ -80,10 +80,14 @@ export class MemoryFleetStore extends BoundMemory implements FleetStore {
       if (!record || record.instanceId === null || record.phase === 'claimed') return 'unknown';
       if (record.instanceId !== hello.instanceId) return 'other-instance';
       if (record.publicKey !== null && record.publicKey !== hello.publicKey) return 'other-key';
-      if (record.publicKey !== null) return isServing(record.phase) ? 'repeated' : 'too-late';
+      const { publicKey, address, secretsKey = null } = hello;
+      if (record.publicKey !== null) {
+        if (!isServing(record.phase)) return 'too-late';
+        if (secretsKey !== null) put(run, { ...record, secretsKey });
+        return 'repeated';
+      }
       if (record.phase !== 'pending' && record.phase !== 'booting') return 'too-late';
-      const { publicKey, address } = hello;
-      const ready = { ...record, phase: 'ready' as const, phaseAtMs: this.now(), publicKey, address };
+      const ready = { ...record, phase: 'ready' as const, phaseAtMs: this.now(), publicKey, secretsKey, address };
       put(run, ready);
       addMove(run, ready, record.phase);
       return 'accepted';
@@ -185,6 +189,7 @@ function claimedRecord({ slot, epoch, request, token }: NewClaim, nowMs: number)
     stateReason: null,
     registered: false,
     publicKey: null,
+    secretsKey: null,
     counter: 0,
     lastHeartbeatAtMs: null,
     progress: null,

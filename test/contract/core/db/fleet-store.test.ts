@@ -88,6 +88,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
       stateReason: null,
       registered: false,
       publicKey: null,
+      secretsKey: null,
       counter: 0,
       lastHeartbeatAtMs: null,
       progress: null,
@@ -229,6 +230,24 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect(await say()).toBe('repeated');
     await fleet.move(at(1), 'crawling', 'lost');
     expect(await say()).toBe('too-late');
+  });
+
+  it('has the secrets key of the last hello that names one', async () => {
+    const { fleet } = await createRun(bench(), 1);
+    await fleet.claim({ slot: 1, epoch: 1, request: REQUEST, token: 't' });
+    await fleet.patch(at(1), { instanceId: 'i-1' });
+    await fleet.move(at(1), 'claimed', 'pending');
+    const secretsKeyAfter = async (more: Partial<Hello>): Promise<string | null | undefined> => {
+      await fleet.hello(at(1), hello(more));
+      return (await fleet.get(at(1)))?.secretsKey;
+    };
+    expect([
+      await secretsKeyAfter({ secretsKey: 'one' }),
+      await secretsKeyAfter({ secretsKey: 'two' }),
+      await secretsKeyAfter({}),
+    ]).toEqual(['one', 'two', 'two']);
+    await fleet.hello(at(1), hello({ publicKey: 'stolen', secretsKey: 'stolen' }));
+    expect((await fleet.get(at(1)))?.secretsKey).toBe('two');
   });
 
   it('accepts a first hello only before the instance is given up', async () => {
