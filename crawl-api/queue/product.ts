@@ -4,6 +4,7 @@
  */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
+import { findUrlFault } from '../../shared/domain/own-url.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -43,6 +44,8 @@ const GONE = unremarkable('gone');
 
 export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
   const url = productUrl(parts.site.productUrl, item.id);
+  const fault = findUrlFault(parts.site.productUrl, item.id);
+  if (fault !== null) return failedAtOnce(parts, { item, url }, 'redirect', `not requested: ${fault}`);
   const { n, id, validators } = item;
   const target = { n, product: { id, url }, interruptible: true, extent: 'all', validators } as const;
   const fetched = await fetchProduct(parts, target, work);
@@ -52,14 +55,10 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
 function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetch): VisitEnd {
   const { clock, baseline, site, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
-  if (fetched.kind === 'disallowed') {
-    const [reason, detail] =
-      fetched.by === 'robots'
-        ? (['robots', `robots.txt does not allow ${fetched.url}`] as const)
-        : (['redirect', `it leads to ${fetched.url}, which site.follow.deny denies`] as const);
-    const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
-    return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
-  }
+  if (fetched.kind === 'disallowed')
+    return fetched.by === 'robots'
+      ? failedAtOnce(parts, { item, url }, 'robots', `robots.txt does not allow ${fetched.url}`)
+      : failedAtOnce(parts, { item, url }, 'redirect', `it leads to ${fetched.url}, which site.follow.deny denies`);
   const { page, judgement } = fetched;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
   const stamp = site.conditional && fetched.alone && page.reply !== null ? stampOf(page.reply) : null;
@@ -77,6 +76,17 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
     judgement: fetched.doubtful ? GONE : judgement,
     waitMs: page.reply?.waitMs ?? null,
   };
+}
+
+/** Of a product whose page may not be requested: says nothing about the address. */
+function failedAtOnce(
+  { clock }: ProductParts,
+  { item, url }: { item: Item; url: string },
+  reason: 'redirect' | 'robots',
+  detail: string,
+): VisitEnd {
+  const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
+  return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
 }
 
 /** Maximum pages of one product, including its own. */
