@@ -4,7 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import type { FollowRules } from '../shared/domain/follow-rules.ts';
-import type { PageRequests } from '../shared/domain/page-requests.ts';
+import type { PageRequests } from '../shared/adapters/requests/page-requests.ts';
 import type { Offer } from '../shared/wire/instance-api.ts';
 import type { Heartbeat, Orders } from '../shared/wire/callbacks.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';

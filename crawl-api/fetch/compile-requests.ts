@@ -1,5 +1,5 @@
 /** How pages are requested, by the settings of the run. */
-import { hasSectionRequests, PageRequests } from '../../shared/domain/page-requests.ts';
+import { hasSectionRequests, PageRequests } from '../../shared/adapters/requests/page-requests.ts';
 import type { CrawlSettings } from '../../shared/wire/crawl-settings.ts';
 
 /** The library for patterns is loaded only where a section of the mapping has a request of its own. */

@@ -1,7 +1,7 @@
 /** The result of one page request, and the interface of the fetchers (HTTP and browser). */
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
-import type { PostBody } from '../../shared/domain/page-requests.ts';
+import type { PostBody } from '../../shared/adapters/requests/page-requests.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { SeenReply } from '../politeness/judgement.ts';
 import type { Sends } from './user-headers.ts';

@@ -1,5 +1,5 @@
 /** Input and output of the ban rules. */
-import { identityOf, type PageRequest } from '../../shared/domain/page-requests.ts';
+import { identityOf, type PageRequest } from '../../shared/adapters/requests/page-requests.ts';
 import { type Evidence, EVIDENCE_BODY_BYTES, type Verdict } from '../../shared/domain/verdict.ts';
 
 /** The features of a page that tell a ban page from a real one. */

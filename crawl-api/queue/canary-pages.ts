@@ -3,7 +3,7 @@
  * address. All are fetched at the domain in doubt: a page of another one would prove nothing.
  */
 import type { ChainValue, FieldValue, Row } from '../../shared/domain/mapping.ts';
-import { type ProductUrl, templateAt } from '../../shared/domain/domains.ts';
+import { domainOf, hasOwnUrls, type ProductUrl, templateAt } from '../../shared/domain/domains.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isAmbiguous, readingsOf } from '../../shared/domain/ambiguous-number.ts';
@@ -30,7 +30,8 @@ export class CanaryPages {
   readonly #forbidden = new Map<string, RobotsPolicy | null>();
 
   constructor(canaries: readonly Canary[], templates: ProductUrl, domain: number, state: QueueState) {
-    this.#canaries = canaries;
+    // Of pages with URLs of their own, those of this domain.
+    this.#canaries = hasOwnUrls(templates) ? canaries.filter(({ id }) => domainOf(templates, id) === domain) : canaries;
     this.#template = templateAt(templates, domain);
     this.#domain = domain;
     this.#state = state;

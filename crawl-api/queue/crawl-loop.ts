@@ -5,7 +5,7 @@
  * Signals: `wait` ends waiting (order to drain, deadline, power off) but lets a request in flight finish;
  * `work` also aborts that request (deadline, power off).
  */
-import type { PageRequests } from '../../shared/domain/page-requests.ts';
+import type { PageRequests } from '../../shared/adapters/requests/page-requests.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';

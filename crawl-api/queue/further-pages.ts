@@ -1,7 +1,7 @@
 /** The further pages of one product: which are requested, in which order, and which it comes without. */
 import type { LeftOut, LeftOutReason } from '../../shared/domain/left-out.ts';
 import { MAX_LINKS } from '../../shared/domain/mapping.ts';
-import { identityOf, type PageRequest } from '../../shared/domain/page-requests.ts';
+import { identityOf, type PageRequest } from '../../shared/adapters/requests/page-requests.ts';
 import { isSameSite } from '../../shared/domain/same-site.ts';
 import { MAX_LINK_CHARS } from '../../shared/wire/part.ts';
 import type { RowPages } from '../extract/row-pages.ts';

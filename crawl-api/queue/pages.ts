@@ -5,7 +5,7 @@
  */
 import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { FollowRules } from '../../shared/domain/follow-rules.ts';
-import type { PageRequest, PostBody } from '../../shared/domain/page-requests.ts';
+import type { PageRequest, PostBody } from '../../shared/adapters/requests/page-requests.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import { headerForbids } from '../../shared/domain/nofollow.ts';
 import { productToken } from '../../shared/domain/robots.ts';

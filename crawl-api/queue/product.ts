@@ -6,10 +6,11 @@ import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import { describeMissingField } from '../../shared/domain/failure-kind.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import type { LeftOutReason } from '../../shared/domain/left-out.ts';
-import { identityOf, type PageRequest, type PageRequests } from '../../shared/domain/page-requests.ts';
+import { findUrlFault } from '../../shared/domain/own-url.ts';
+import { identityOf, type PageRequest, type PageRequests } from '../../shared/adapters/requests/page-requests.ts';
 import { DEFAULT_MAX_PAGES } from '../../shared/domain/pages-per-product.ts';
 import { productUrl } from '../../shared/domain/product.ts';
-import { bodyNamesProduct } from '../../shared/domain/request-body.ts';
+import { bodyNamesProduct } from '../../shared/adapters/requests/request-body.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES } from '../../shared/wire/part.ts';
@@ -53,6 +54,8 @@ const GONE = unremarkable('gone');
 
 export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
   const url = productUrl(parts.site.productUrl, item.id);
+  const fault = findUrlFault(parts.site.productUrl, item.id);
+  if (fault !== null) return failedAtOnce(parts, { item, url }, 'redirect', `not requested: ${fault}`);
   const { n, id, validators } = item;
   const target = { n, product: { id, url }, interruptible: true, extent: 'all', validators } as const;
   const fetched = await fetchProduct(parts, target, work);
@@ -64,8 +67,7 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   if (fetched.kind === 'not-now') return fetched;
   if (fetched.kind === 'disallowed') {
     const { reason, detail } = describeForbidden(fetched);
-    const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
-    return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
+    return failedAtOnce(parts, { item, url }, reason, detail);
   }
   const { page, judgement } = fetched;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
@@ -93,6 +95,17 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
     judgement: fetched.doubtful ? GONE : judgement,
     waitMs: page.reply?.waitMs ?? null,
   };
+}
+
+/** Of a product whose page may not be requested: says nothing about the address. */
+function failedAtOnce(
+  { clock }: ProductParts,
+  { item, url }: { item: Item; url: string },
+  reason: 'redirect' | 'robots',
+  detail: string,
+): VisitEnd {
+  const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
+  return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
 }
 
 export interface ProductTarget {

@@ -1,6 +1,6 @@
 /** Reads the further pages of a product for `orchestrator extract`, by the rules of a crawl. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import { identityOf, type PageRequest } from '../../shared/domain/page-requests.ts';
+import { identityOf, type PageRequest } from '../../shared/adapters/requests/page-requests.ts';
 import { DEFAULT_MAX_PAGES } from '../../shared/domain/pages-per-product.ts';
 import type { FurtherAnswer, PageTrial } from '../../shared/wire/page-trial.ts';
 import { compileRowPages } from '../extract/row-pages.ts';

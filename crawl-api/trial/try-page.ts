@@ -8,7 +8,7 @@ import type { Trace } from '../extract/chain.ts';
 import { UserHeaders } from '../fetch/user-headers.ts';
 import type { PageResult, PageSource } from '../fetch/page-result.ts';
 import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
-import type { PageRequest } from '../../shared/domain/page-requests.ts';
+import type { PageRequest } from '../../shared/adapters/requests/page-requests.ts';
 import { isSameSite, MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { randomUUID } from 'node:crypto';
 import { readFile, mkdtemp, rm } from 'node:fs/promises';

@@ -1,9 +1,10 @@
 /**
- * The domains at which one shop's products are read: `site.product_url` as a list of URLs by weight. A product keeps
- * its domain through a run, because only its ID and the run's settings decide. An address keeps the interval at each
- * domain.
+ * The domains at which one shop's products are read: `site.product_url` as a list of URLs by weight, or `site.hosts`. A
+ * product keeps its domain through a run, because only its ID, or its own URL, and the run's settings decide. An
+ * address keeps the interval at each domain.
  */
 import { policyAt, type RobotsPolicy } from './robots-matcher.ts';
+import { hostKeyOf } from './same-site.ts';
 
 /** The template of a product's URL, or several by weight, each on a host of its own. */
 export type ProductUrl = string | readonly { readonly url: string; readonly weight: number }[];
@@ -19,15 +20,39 @@ export function templateAt(productUrl: ProductUrl, domain: number): string {
   return template;
 }
 
+/** Ends the template of each of `site.hosts`, whose products have URLs of their own; its weight counts them. */
+export const URL_MARK = '/{url}';
+
+/** True when products are requested by URLs of their own. */
+export const hasOwnUrls = (productUrl: ProductUrl): productUrl is Exclude<ProductUrl, string> =>
+  typeof productUrl !== 'string' && productUrl[0]?.url.endsWith(URL_MARK) === true;
+
+/** The domains by host and port: a list of products is compared with the same few hosts. */
+const DOMAINS = new WeakMap<object, ReadonlyMap<string, number>>();
+
+/** The place in `site.hosts` of the host that has this URL; undefined when none has it. */
+export function domainAt(productUrl: Exclude<ProductUrl, string>, url: URL): number | undefined {
+  let domains = DOMAINS.get(productUrl);
+  if (domains === undefined) {
+    domains = new Map(productUrl.map(({ url: template }, domain) => [hostKeyOf(new URL(template)), domain]));
+    DOMAINS.set(productUrl, domains);
+  }
+  return domains.get(hostKeyOf(url));
+}
+
 const weightsOf = (productUrl: ProductUrl): readonly number[] =>
   typeof productUrl === 'string' ? [1] : productUrl.map(({ weight }) => weight);
 
 const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
 
-/** The domain at which this product is read. */
+/** The domain at which this product is read. Of `site.hosts` the one that has its URL, which is then its `id`. */
 export function domainOf(productUrl: ProductUrl, id: string): number {
   const weights = weightsOf(productUrl);
   if (weights.length === 1) return 0;
+  if (hasOwnUrls(productUrl)) {
+    const url = URL.parse(id);
+    return (url && domainAt(productUrl, url)) ?? 0;
+  }
   let left = (hashOf(id) / 2 ** 32) * sumOf(weights);
   const domain = weights.findIndex((weight) => (left -= weight) < 0);
   // Rounding may leave a rest behind the last weight.

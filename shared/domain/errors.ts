@@ -27,7 +27,10 @@ export const ERROR_KINDS = {
     doc: 'The database was locked, deadlocked or slow for longer than the retries last.',
   },
   'database-failed': { exit: EXIT.internal, doc: 'A database statement failed.' },
-  'products-query': { exit: EXIT.config, doc: 'products.query fails or yields no column named id.' },
+  'products-query': {
+    exit: EXIT.config,
+    doc: 'products.query fails, lacks a column, or gives too many products no URL.',
+  },
   'too-few-products': {
     exit: EXIT.held,
     doc: 'products.query yields fewer rows than products.min_rows, or far fewer than in the last runs (products.max_drop).',

@@ -4,7 +4,7 @@
  */
 import { canonicalForm } from './canonical-url.ts';
 import { type ProductUrl, templatesOf } from './domains.ts';
-import { fillTemplate, PATH_MARK } from './product.ts';
+import { fillTemplate, PATH_MARK, SEGMENTS_MARK } from './product.ts';
 import { siteHostOf } from './same-site.ts';
 
 /** A product and the URL that was requested for it. */
@@ -44,17 +44,27 @@ export function landingOf(finalUrl: string, product: Requested): string | null {
 /** True for `shop.example/blocked?`: the page whatever its query, as landingOf() never spells one. */
 export const isAnyQuery = (page: string): boolean => page.endsWith('?');
 
-/** The ID of the product whose own URL is this page, as `landingOf` spells it; null when it is no product's. */
+/** The page of a product's own URL, as `landingOf` spells pages; null when it is no URL. */
+export function pageAt(ownUrl: string): string | null {
+  const url = URL.parse(ownUrl);
+  return url && trimSlash(pageOf(url, null));
+}
+
+/**
+ * The ID of the product whose own URL is this page, as `landingOf` spells it; null when it is no product's. Not for
+ * products with URLs of their own, whose pages only their list knows (`pageAt`).
+ */
 export function productAt(productUrl: ProductUrl, page: string): string | null {
   for (const template of templatesOf(productUrl)) {
+    const isSegments = template.includes(SEGMENTS_MARK);
     // The URL of all products is that of none: the body names them.
-    if (!template.includes('{id}') && !template.endsWith(PATH_MARK)) continue;
+    if (!isSegments && !template.includes('{id}') && !template.endsWith(PATH_MARK)) continue;
     const [before, after] = aroundId(template);
     for (const spelling of template.endsWith(PATH_MARK) ? [page] : [page, trimSlash(page)]) {
       if (!spelling.startsWith(before) || !spelling.endsWith(after)) continue;
       const id = spelling.slice(before.length, Math.max(before.length, spelling.length - after.length));
       if (template.endsWith(PATH_MARK)) return id;
-      if (id !== '' && !/[/?&]/.test(id)) return decode(id);
+      if (id !== '' && !(isSegments ? /[?&]/ : /[/?&]/).test(id)) return decode(id);
     }
   }
   return null;

@@ -13,9 +13,9 @@
  * A field may have several sources, each with a chain. The first one that yields something gives the value. White space
  * is nothing, and so is a number that only the whole column decides; if all yield nothing, the first such number stays.
  */
+import type { RequestTemplate } from './request-template.ts';
 import type { DecimalMark } from './currencies.ts';
 import type { AmbiguousNumber } from './ambiguous-number.ts';
-import type { RequestTemplate } from './request-body.ts';
 
 /**
  * Number of the rules by which pages are read. Raise it with any change after which a page may give other values under

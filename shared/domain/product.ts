@@ -1,5 +1,5 @@
 /** Product IDs from the user's database, and the URLs made from them. */
-import { domainOf, type ProductUrl, templateAt, templatesOf } from './domains.ts';
+import { domainOf, type ProductUrl, templateAt, templatesOf, URL_MARK } from './domains.ts';
 import type { Validators } from './validators.ts';
 
 /** Longest ID in UTF-8 bytes: 500 characters of the longest kind. */
@@ -13,6 +13,7 @@ export const MAX_PRODUCTS = 10_000_000;
 /** A product of the plan, numbered 1, 2, 3 …: the number identifies it everywhere inside a run. */
 export interface Product {
   n: number;
+  /** On the wire, in a discovery its path, and with `site.hosts` its URL. */
   id: string;
   /** Those of the page that the stored row was read from; omitted: the request is unconditional. */
   validators?: Validators;
@@ -41,18 +42,28 @@ function utf8Length(text: string): number {
 /** Ends the URL template of a discovery, whose products are paths of the site. */
 export const PATH_MARK = '/{path}';
 
-/** The URL of a product: the template of its domain, filled in. */
+/**
+ * What a template has where `site.product_url` has `{path}`: the ID as segments of a path. `/{path}` in the settings of
+ * a run is a discovery's.
+ */
+export const SEGMENTS_MARK = '{segments}';
+
+/** The URL of a product: the template of its domain, filled in; with `site.hosts` its own, which is then its `id`. */
 export const productUrl = (templates: ProductUrl, id: string): string =>
   fillTemplate(templateAt(templates, domainOf(templates, id)), id);
 
 /**
- * Puts the ID, percent-encoded, in place of `{id}`; a path, which begins with a slash, in place of `/{path}` as it is.
+ * Puts the ID, percent-encoded, in place of `{id}`; or its segments, each encoded, in place of theirs. A path, which
+ * begins with a slash, goes as it is in place of `/{path}`; a URL is the result itself where products have their own.
  */
 export function fillTemplate(template: string, id: string): string {
+  if (template.includes('{id}')) return template.replaceAll('{id}', encode(id));
   if (template.endsWith(PATH_MARK)) return template.slice(0, -PATH_MARK.length) + (id.startsWith('/') ? id : `/${id}`);
-  const encoded = encodeURIComponent(id).replace(/[!'()*]/g, percent);
-  return template.replaceAll('{id}', encoded);
+  if (template.endsWith(URL_MARK)) return /^[a-z]+:/.test(id) ? id : `${template.slice(0, -URL_MARK.length)}/${id}`;
+  return template.replaceAll(SEGMENTS_MARK, () => id.split('/').map(encode).join('/'));
 }
+
+const encode = (text: string): string => encodeURIComponent(text).replace(/[!'()*]/g, percent);
 
 /** The origin of each domain, such as `https://shop.example`; the first one is the site. */
 export const siteOrigins = (templates: ProductUrl): string[] =>

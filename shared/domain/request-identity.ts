@@ -1,22 +1,20 @@
-/** What makes two requests the same one: the URL, and of a request with a body also its method and its body. */
-import { sha256Of } from './sha256.ts';
+/** What makes two requests the same one. */
 
-/** 128 bits: no two bodies of a run have the same. */
-const HASH_CHARS = 32;
+export interface RequestKey {
+  url: string;
+  /** Omitted: GET. */
+  method?: string;
+  /** Hash of the body; omitted: there is none. */
+  bodyHash?: string;
+}
 
 /**
- * The plain URL of a GET without a body; otherwise `POST https://shop.example/graphql sha256:…`, with the beginning of
- * the body's hash. Two requests with the same identity ask for the same page.
+ * Equal for two requests that ask for the same page. Of a GET without a body it is the URL itself, without its
+ * fragment, which is never sent; otherwise `POST https://shop.example/graphql sha256:…`.
  */
-export function requestIdentity({
-  url,
-  method = 'GET',
-  body,
-}: {
-  url: string;
-  method?: string;
-  body?: string;
-}): string {
-  if (method === 'GET' && body === undefined) return url;
-  return `${method} ${url} sha256:${sha256Of(body ?? '').slice(0, HASH_CHARS)}`;
+export function requestIdentity({ url, method = 'GET', bodyHash }: RequestKey): string {
+  const hash = url.indexOf('#');
+  const plain = hash === -1 ? url : url.slice(0, hash);
+  if (method === 'GET' && bodyHash === undefined) return plain;
+  return `${method} ${plain}${bodyHash === undefined ? '' : ` sha256:${bodyHash}`}`;
 }

@@ -1,7 +1,7 @@
 /** The normalised mapping in user data. */
+import type { RequestTemplate } from '../domain/request-template.ts';
 import { z } from 'zod';
 import type { Assertion, Mapping } from '../domain/mapping.ts';
-import type { RequestTemplate } from '../domain/request-body.ts';
 
 const text = z.string().min(1);
 const decimal = z.enum(['.', ',']).exactOptional();

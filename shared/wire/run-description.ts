@@ -22,14 +22,19 @@ const runDescriptionSchema = z.strictObject({
   /** The settings and the plan from the run's row, without secrets. */
   settings: z.record(z.string(), z.unknown()),
   plan: z.record(z.string(), z.unknown()),
-  /** The lists of products, in order: each line of such an object is one product `{ n, id }`. */
+  /** The lists of products, in order: each line of such an object is one product `{ n, id, url? }`. */
   products: z.array(
     z.strictObject({ key: z.string(), sha256: z.string().regex(/^[0-9a-f]{64}$/), products: z.int().positive() }),
   ),
 });
 export type RunDescription = z.infer<typeof runDescriptionSchema>;
 
-export const listedProductSchema = z.strictObject({ n: z.int().positive(), id: z.string().min(1) });
+export const listedProductSchema = z.strictObject({
+  n: z.int().positive(),
+  id: z.string().min(1),
+  /** Its own; omitted where the ID makes it. */
+  url: z.string().min(1).exactOptional(),
+});
 
 const signedDescription = signedObject('description');
 

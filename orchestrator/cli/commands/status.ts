@@ -74,9 +74,9 @@ const MAX_CHARS = 10_000;
 async function showFailed(run: RunRecord, work: WorkReader, output: Output): Promise<ExitCode> {
   const failed: (Pick<FailedProduct, 'id' | 'reason' | 'detail'> & { url: string })[] = [];
   let count = 0;
-  for await (const { id, reason, detail } of listFailed(work)) {
+  for await (const { id, url: own, reason, detail } of listFailed(work)) {
     count++;
-    const url = productUrl(run.settings.site.productUrl, id);
+    const url = own ?? productUrl(run.settings.site.productUrl, id);
     if (count === 1) output.line(['id', 'reason', 'detail', 'url'].join('\t'));
     if (output.json) failed.push({ id, reason, detail, url });
     else output.line([id, reason, detail ?? '-', url].map((text) => plain(text, MAX_CHARS)).join('\t'));

@@ -48,7 +48,10 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
       ...planFlags,
       acceptDropFlag,
       dryRunFlag,
-      flag('--ids <file>', 'crawl the product IDs in this file, one a line, or - for stdin'),
+      flag(
+        '--ids <file>',
+        'crawl the product IDs in this file, one a line (with site.hosts each with its URL after a tab), or - for stdin',
+      ),
       flag('--limit <number>', 'crawl only the first products of products.query, as a trial', readCount).conflicts(
         'ids',
       ),

@@ -3,6 +3,7 @@ import { readServerFacts } from '../db/server-facts.ts';
 import { type Check, failed, type Finding, findingOf, ok, warning } from './check.ts';
 import { checkResultRights, checkRights } from '../db/rights.ts';
 import { LATEST_VERSION, versionOf } from '../db/migrate.ts';
+import { plural } from '../plan/wording.ts';
 import { refusalOfList } from '../prepare/make-plan.ts';
 import { noRoomForNumbers } from '../db/no-room-for-numbers.ts';
 import { inQuery } from '../db/retry.ts';
@@ -69,17 +70,19 @@ export const products: Check = {
   limitMs: 20_000,
   isSlow: true,
   async run({ facts }) {
-    const { ids, duplicates, list } = await facts.products();
+    const { ids, duplicates, list, urlNotes = [] } = await facts.products();
     const refusal = refusalOfList(list);
     if (refusal !== null) return findingOf(refusal);
     if (ids.length === 0)
       return warning('products.query yields no product: a run would have nothing to do', 'Check products.query');
     const count = `${ids.length.toLocaleString('en')} ${ids.length === 1 ? 'product' : 'products'}`;
-    if (duplicates === 0) return ok(count);
-    return warning(
-      `${count}; ${duplicates} IDs are listed more than once and are crawled once`,
+    const notes = urlNotes.map((text) => warning(text));
+    if (duplicates === 0) return [ok(count), ...notes];
+    const repeated = warning(
+      `${count}; ${plural(duplicates, 'ID')} ${duplicates === 1 ? 'is' : 'are'} listed more than once and crawled once`,
       'Add DISTINCT to products.query',
     );
+    return [repeated, ...notes];
   },
 };
 

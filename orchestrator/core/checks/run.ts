@@ -51,7 +51,7 @@ export const robots: Check = {
         'Check whether the site is up; site.check: off where only instances can reach it',
       );
     }
-    const { warnings, fault } = robotsFindings(policy, about, products.ids);
+    const { warnings, fault } = robotsFindings(policy, about, products);
     if (target.dryRun) warnings.push(...clockWarnings(policy));
     if (fault !== null)
       return failed(

@@ -18,7 +18,8 @@ import { findUserHeaderFaults } from './user-headers.ts';
 import { fillVariables, readDotEnv, unescaped } from './variables.ts';
 import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
-import { templatesOf } from '../../../shared/domain/domains.ts';
+import { hasOwnUrls, templatesOf } from '../../../shared/domain/domains.ts';
+import { findUrlFault } from '../../../shared/domain/own-url.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
 import type { DataFeature } from '../db/data-feature.ts';
 
@@ -313,7 +314,7 @@ function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): MappingFa
       isInProductUrl(part) ? 'is part of site.product_url, so it fits every product there' : null,
     ),
     ...banFaults('patterns', patterns, (pattern) => findPatternFault(pattern) ?? whyTooWide(pattern)),
-    ...canaryFaults(site.canaries, mapping),
+    ...canaryFaults(site, mapping),
     ...findFollowFaults(site.product_url, site.follow),
     ...findRequestFaults(site, mapping),
   ];
@@ -331,13 +332,18 @@ const PLAIN_PAGE = '<!doctype html><html><head><title>Product</title></head><bod
 const whyTooWide = (pattern: string): string | null =>
   ['', PLAIN_PAGE].some((page) => compilePattern(pattern).isIn(page)) ? 'fits every page' : null;
 
-function canaryFaults(canaries: ConfigValues['site']['canaries'], mapping: Mapping): MappingFault[] {
+const MUST_BE_OWN = 'must be the URL of a product on one of site.hosts';
+
+function canaryFaults({ canaries, product_url: urls }: ConfigValues['site'], mapping: Mapping): MappingFault[] {
   const names = new Set(columnsOf(mapping).map((c) => c.name));
   return canaries.flatMap(({ id, fields }, i) => {
     const path = ['site', 'canaries', i];
-    const idFault = findIdFault(id);
+    const idFault = hasOwnUrls(urls) ? null : findIdFault(id);
     return [
       ...(idFault === null ? [] : [{ path: [...path, 'id'], message: `the product ID ${idFault}` }]),
+      ...(idFault === null && findUrlFault(urls, id) !== null
+        ? [{ path: [...path, 'id'], message: hasOwnUrls(urls) ? MUST_BE_OWN : 'leads out of site.product_url' }]
+        : []),
       ...Object.keys(fields)
         .filter((name) => !names.has(name))
         .map((name) => ({ path: [...path, 'fields', name], message: 'the mapping has no field of this name' })),

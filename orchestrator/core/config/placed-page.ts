@@ -5,7 +5,7 @@ import type { PlacedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
 import { text } from './processors.ts';
 import { requestOf, requestSection } from './request-section.ts';
-import type { RequestTemplate } from '../../../shared/domain/request-body.ts';
+import type { RequestTemplate } from '../../../shared/domain/request-template.ts';
 
 export interface PlacedField {
   name: string;

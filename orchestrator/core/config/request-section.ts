@@ -1,17 +1,17 @@
 /** How pages are requested: `site.request`, and `request` of a section of the mapping. */
+import type { RequestTemplate } from '../../../shared/domain/request-template.ts';
 import { z } from 'zod';
 import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
-import { type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
+import { hasOwnUrls, type ProductUrl, templatesOf, URL_MARK } from '../../../shared/domain/domains.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import { asksByPost, PageRequests } from '../../../shared/domain/page-requests.ts';
-import { fillTemplate } from '../../../shared/domain/product.ts';
+import { asksByPost, PageRequests } from '../../../shared/adapters/requests/page-requests.ts';
+import { fillTemplate, SEGMENTS_MARK } from '../../../shared/domain/product.ts';
 import {
   bodyNamesProduct,
   findBodyFault,
   findDocumentFault,
   kindOfBody,
-  type RequestTemplate,
-} from '../../../shared/domain/request-body.ts';
+} from '../../../shared/adapters/requests/request-body.ts';
 import type { MappingFault } from './faults.ts';
 import { text } from './forms.ts';
 
@@ -89,6 +89,9 @@ export function requestSettingsOf(section: RequestSection | null): { request?: R
   return section === null || section.method === 'GET' ? {} : { request: requestOf(section) };
 }
 
+/** Each names a product in a URL. */
+const ID_MARKS = ['{id}', SEGMENTS_MARK, URL_MARK];
+
 interface Requested {
   product_url: ProductUrl;
   request: RequestSection | null;
@@ -99,12 +102,17 @@ interface Requested {
 export function findRequestFaults(site: Requested, mapping: Mapping): MappingFault[] {
   const settings = { site: requestSettingsOf(site.request), mapping };
   const requests = new PageRequests(settings, compilePattern);
+  if (hasOwnUrls(site.product_url)) {
+    const named = [settings.site, ...mapping.pages].some(({ request }) => bodyNamesProduct(request));
+    const message = 'go with a request body without {id}: an instance knows a product by its URL';
+    if (named) return [{ path: ['site', 'hosts'], message }];
+  }
   const urlFaults = templatesOf(site.product_url).flatMap((template, i): MappingFault[] => {
     const path = ['site', 'product_url', ...(typeof site.product_url === 'string' ? [] : [i, 'url'])];
     const url = fillTemplate(template, 'x');
     const document = findDocumentFault(Object.fromEntries(new URL(url).searchParams));
     if (document !== null) return [{ path, message: document }];
-    if (template.includes('{id}') || bodyNamesProduct(requests.templateOf(url))) return [];
+    if (ID_MARKS.some((mark) => template.includes(mark)) || bodyNamesProduct(requests.templateOf(url))) return [];
     const message = 'must contain {id}, where the product ID goes';
     return [{ path, message: site.request === null ? message : `${message}; or the body of the request, in quotes` }];
   });

@@ -306,7 +306,7 @@ export const configSchema = z.strictObject({
   products: z
     .strictObject({
       query: text().describe(
-        'SQL that yields a column `id`, one row a product. An ID has at most 768 characters and 2,000 bytes; a list with a worse one is refused.',
+        'SQL that yields a column `id`, one row a product, and with `site.hosts` a column `url`. An ID has at most 768 characters and 2,000 bytes; a list with a worse one is refused.',
       ),
       min_rows: z
         .int('must be a whole number such as 1000')

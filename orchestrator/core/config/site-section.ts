@@ -1,6 +1,9 @@
 /** The section `site` of the configuration, and the settings that the run keeps of it. */
 import { z } from 'zod';
+import { URL_MARK } from '../../../shared/domain/domains.ts';
+import { readOwnUrl } from '../../../shared/domain/own-url.ts';
 import { DEFAULT_MAX_PAGES, pagesOf } from '../../../shared/domain/pages-per-product.ts';
+import { SEGMENTS_MARK } from '../../../shared/domain/product.ts';
 import { sharesHost } from '../../../shared/domain/same-site.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import { VERSION } from '../version.ts';
@@ -16,13 +19,18 @@ const userAgent = () =>
     .max(500, 'is longer than 500 characters');
 
 function findUrlFault(template: string): string | null {
-  if (/\{(?!id\})/.test(template)) return 'may contain no other placeholder than {id}';
-  if (!URL.canParse(template.replaceAll('{id}', 'x'))) return 'is not a URL';
-  const url = new URL(template.replaceAll('{id}', 'x'));
+  const marks = new Set(template.match(/\{[^}]*\}?/g));
+  const mark = ['{id}', '{path}'].find((known) => marks.has(known)) ?? '{id}';
+  if (marks.size > 1 || (marks.size === 1 && !marks.has(mark))) return `may contain no other placeholder than ${mark}`;
+  const filled = template.replaceAll(mark, 'x');
+  if (!URL.canParse(filled)) return 'is not a URL';
+  const url = new URL(filled);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must begin with http:// or https://';
   if (url.username || url.password) return 'must not contain a user or a password';
   // An ID in the host would let a row of the product table choose the site.
-  if (template.split('/')[2]?.includes('{id}')) return 'must have {id} in the path or the query, not in the host';
+  if (template.split('/')[2]?.includes(mark)) return `must have ${mark} in the path or the query, not in the host`;
+  if (mark === '{path}' && !/^[^?#]*\/\{path\}[^{]*$/.test(template))
+    return 'must have {path} once, in the path, after a slash';
   return null;
 }
 
@@ -32,7 +40,11 @@ const MAX_PAGES = 10_000;
 /** Every instance keeps a pace of its own at each of them, and a browser's page. */
 const MAX_DOMAINS = 10;
 
-const urlTemplate = () => checked(z.string(), findUrlFault);
+const urlTemplate = () =>
+  checked(z.string(), findUrlFault).overwrite((template) => template.replace('{path}', SEGMENTS_MARK));
+/** The pace would be kept twice at a host that is named twice. */
+const repeatsHost = (urls: readonly string[], i: number): boolean =>
+  urls.slice(0, i).some((earlier) => sharesHost(earlier, urls[i]!));
 const domains = () =>
   z
     .array(
@@ -45,11 +57,27 @@ const domains = () =>
     .min(1)
     .max(MAX_DOMAINS)
     .superRefine((list, context) => {
-      for (const [i, { url }] of list.entries()) {
-        const isKnown = list.slice(0, i).some((earlier) => sharesHost(earlier.url, url));
-        // The pace would be kept twice at that host.
-        if (isKnown) context.addIssue({ code: 'custom', path: [i, 'url'], message: 'must be on a host of its own' });
-      }
+      const urls = list.map(({ url }) => url);
+      for (const i of list.keys())
+        if (repeatsHost(urls, i))
+          context.addIssue({ code: 'custom', path: [i, 'url'], message: 'must be on a host of its own' });
+    });
+
+function findHostFault(host: string): string | null {
+  const url = URL.parse(host);
+  if (url === null || !/^https?:$/.test(url.protocol)) return 'must begin with http:// or https://';
+  if (url.href !== `${url.origin}/`) return `must be a host alone, such as ${url.origin}: each product has its own URL`;
+  return null;
+}
+
+const hosts = () =>
+  z
+    .array(checked(z.string(), findHostFault).overwrite((host) => URL.parse(host)?.origin ?? host))
+    .min(1, 'must name at least one host')
+    .max(MAX_DOMAINS)
+    .superRefine((list, context) => {
+      for (const i of list.keys())
+        if (repeatsHost(list, i)) context.addIssue({ code: 'custom', path: [i], message: 'is named before' });
     });
 
 const place = () =>
@@ -57,12 +85,16 @@ const place = () =>
     error: 'must be an ISO country code such as JP, or a region such as ap-northeast-1',
   });
 
-export const siteSection = z.strictObject({
+const siteKeys = z.strictObject({
   product_url: z
     .union([urlTemplate(), domains()], { error: 'must be a URL, or a list of URLs such as [{ url: "…", weight: 1 }]' })
     .describe(
-      'URL of a product page; `{id}` stands for the percent-encoded product ID, and may be in `request.body` instead. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own; each may have `headers`, `cookies` and `language` of its own. See [domains.md](domains.md).',
-    ),
+      'URL of a product page; `{id}` stands for the percent-encoded product ID, and may be in `request.body` instead; `{path}` in its place stands for an ID with slashes: each step of it is encoded. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own; each may have `headers`, `cookies` and `language` of its own. See [domains.md](domains.md). Required, unless `hosts` takes its place.',
+    )
+    .default([]),
+  hosts: orNull(hosts()).describe(
+    'In place of `product_url`, where each product has its own URL: the hosts of the shop, such as `["https://shop.example"]`, at most 10. `products.query` then yields a column `url` beside `id`. See [urls.md](urls.md).',
+  ),
   request: orNull(requestSection()).describe(
     'How products are requested, where a GET does not give them: `{ method: POST, reads_only: true, body: { query: "query($id: ID!) { product(id: $id) { title } }", variables: { id: "{id}" } } }`. Plain HTTP only. See [json-api.md](json-api.md).',
   ),
@@ -108,7 +140,7 @@ export const siteSection = z.strictObject({
     .enum(['respect', 'ignore'])
     .default('respect')
     .describe(
-      "robots.txt of each host in `product_url`, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are requested, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `follow.hosts` names hosts whose rules are read, too. `ignore`: only with the site's permission.",
+      "robots.txt of each host in `product_url` or `hosts`, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are requested, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `follow.hosts` names hosts whose rules are read, too. `ignore`: only with the site's permission.",
     ),
   check: z
     .enum(['on', 'off'])
@@ -161,7 +193,7 @@ export const siteSection = z.strictObject({
     .max(20, 'must be at most 20: they travel to every instance')
     .default([])
     .describe(
-      'Known products with known values, fetched again when it is unclear whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`. With several domains they are fetched at the one in doubt, so each must have them.',
+      'Known products with known values, fetched again when it is unclear whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`. With several domains they are fetched at the one in doubt, so each must have them. With `hosts` the `id` is the URL of the product.',
     ),
   ...USER_HEADER_KEYS,
   keep_cookies: z
@@ -175,6 +207,29 @@ export const siteSection = z.strictObject({
     .union([text(), z.record(z.string(), z.unknown())], { error: 'must be the path of a mapping file or a mapping' })
     .describe('Fields to take from a page: the path of a YAML file (relative to this one), or in place.'),
 });
+
+/** Beside faults of other keys, so that all are reported at once. */
+const isRead = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
+const isMissing = (urls: unknown): boolean => Array.isArray(urls) && urls.length === 0;
+
+/** The section. `product_url` has the templates of `hosts` where those take its place: the rest knows one form. */
+export const siteSection = siteKeys
+  .refine(({ product_url: urls, hosts: named }) => !isMissing(urls) || named !== null, {
+    path: ['product_url'],
+    error: 'missing; or site.hosts, where each product has its own URL',
+    when: isRead,
+  })
+  .refine(({ product_url: urls, hosts: named }) => isMissing(urls) || (named ?? null) === null, {
+    path: ['hosts'],
+    error: 'takes the place of site.product_url: leave one of them out',
+    when: isRead,
+  })
+  .overwrite((site) => {
+    if (site.hosts === null) return site;
+    const urls = site.hosts.map((host) => ({ url: host + URL_MARK, weight: 1 }));
+    const canaries = site.canaries.map(({ id, fields }) => ({ id: readOwnUrl(urls, id).url, fields }));
+    return { ...site, product_url: urls, canaries };
+  });
 
 type SiteSection = z.output<typeof siteSection>;
 

@@ -38,12 +38,16 @@ const RANGES = 50;
 export interface OpenItem {
   n: number;
   product_id: string;
-  /** What stands for its ID on instances, in a discovery. */
+  /** What stands for its ID on instances: in a discovery the path of the page, with `site.hosts` its URL. */
   path: string | null;
 }
 
 /** What instances know the product by. */
 export const idOnWire = ({ product_id, path }: Pick<OpenItem, 'product_id' | 'path'>): string => path ?? product_id;
+
+/** The URL of a product that has its own; null for one whose ID makes the URL, and in a discovery. */
+export const ownUrl = ({ path }: Pick<OpenItem, 'path'>): string | null =>
+  path === null || path.startsWith('/') ? null : path;
 
 const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'] as const;
 

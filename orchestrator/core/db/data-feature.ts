@@ -36,7 +36,13 @@ interface ProductFeed {
 }
 
 /** Adds `validators` to products that are about to be offered. */
-export type NamePages = (knex: Knex, products: readonly Product[], nowMs: number) => Promise<void>;
+export type NamePages = (knex: Knex, offered: OfferedProducts, nowMs: number) => Promise<void>;
+
+export interface OfferedProducts {
+  products: readonly Product[];
+  /** Its ID in the ledger and the result table: instances may know the product by its URL. */
+  idOf: (product: Product) => string;
+}
 
 export interface ProductQuery {
   /** `products.query`. */
@@ -105,6 +111,8 @@ export interface PartIntake {
 /** A page whose rows stand. */
 export interface KeptPage extends ReadPage {
   rows: number;
+  /** The URL that they were read from, where products have URLs of their own. */
+  url?: string;
 }
 
 export interface Publication {

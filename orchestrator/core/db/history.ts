@@ -122,6 +122,20 @@ export class History {
     });
   }
 
+  /** The ID of the first product with this URL of its own; null without one. Compares every product of the run. */
+  productIdAt(runId: string, url: string): Promise<string | null> {
+    return inQuery(this.#db, async (knex) => {
+      const row = await rowOf<{ product_id: string }>(
+        knex('crawlfleet_items')
+          .where({ run_id: runId, path: url })
+          .orderBy('n')
+          .first('product_id')
+          .options({ timeout: LONG_STATEMENT_MS }),
+      );
+      return row?.product_id ?? null;
+    });
+  }
+
   /**
    * Up to 200 products of the run. Looks through ranges of the primary key and stops after 1.5 seconds with what it
    * has: no index is on the IDs, and none of the user's tables is read.

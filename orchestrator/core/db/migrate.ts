@@ -104,7 +104,7 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
         if (!(await trx.schema.hasColumn(table, name))) await trx.schema.alterTable(table, add);
       }
     }
-    await migration.fill?.(trx);
+    await migration.fill?.(trx, db.engine);
     await trx(TABLE)
       .insert({ version: migration.version, name: migration.name, applied_at: db.clock.now() })
       .onConflict('version')

@@ -4,7 +4,9 @@
  * table, on SQLite by default.
  */
 import type { Knex } from 'knex';
+import { MAX_URL_BYTES } from '../../../shared/domain/own-url.ts';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
+import type { Database } from './connect.ts';
 
 interface Migration {
   name: string;
@@ -16,8 +18,8 @@ interface Migration {
   renamedColumns?: Record<string, Record<string, string>>;
   /** True: the upgrade is refused while a run of an earlier version is in progress. */
   refusesOpenRuns?: boolean;
-  /** Initial rows, or values of added columns; must be repeatable. */
-  fill?(knex: Knex): Promise<void>;
+  /** Initial rows, values of added columns, or wider columns; must be repeatable. */
+  fill?(knex: Knex, engine: Database['engine']): Promise<void>;
 }
 
 /** Our run ids are shorter; a slot key with one stays far below the index limit. */
@@ -447,6 +449,14 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   // The key that the secrets of a site are encrypted to, of an instance's last process; null where it needs none.
   { name: 'secrets-keys', columns: { crawlfleet_instances: { secrets_key: (t) => t.string('secrets_key', 200) } } },
+  // `site.hosts`: the path of an item may be a whole URL, which has ASCII characters only.
+  {
+    name: 'own-urls',
+    async fill(knex, engine) {
+      // SQLite keeps texts of any length in any column. MySQL changes the column in place: no row is rewritten.
+      if (engine === 'mysql') await knex.raw(`alter table crawlfleet_items modify path varchar(${MAX_URL_BYTES})`);
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -6,6 +6,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { MAX_ID_CHARS, MAX_PRODUCTS, findIdFault } from '../../../shared/domain/product.ts';
 import { connectError, type Database, mysqlConnection, PLAIN_SESSION } from './connect.ts';
 import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
+import type { ListedUrls } from './listed-urls.ts';
 import { inQuery } from './retry.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
 
@@ -36,25 +37,45 @@ const READ_AHEAD = 1_000;
 /** A value as the driver returns it. */
 type RawValue = Uint8Array | string | number | bigint | null;
 
-/** Each read runs the query once. Throws `products-query`, `product-id-invalid` and the errors of openDatabase. */
-export function createProductSource(url: string, query: string): ProductSource {
+/**
+ * Each read runs the query once. Throws `products-query`, `product-id-invalid` and the errors of openDatabase.
+ *
+ * @param urls takes what the rows say of the URLs; omitted: the IDs are all
+ */
+export function createProductSource(url: string, query: string, urls?: ListedUrls): ProductSource {
   const address = parseDatabaseUrl(url);
-  const rowsOf = (more: readonly string[]): AsyncGenerator<RawValue[]> =>
-    address.engine === 'sqlite' ? readSqlite(address, query, more) : readMysql(address, query, more);
+  const needed = urls?.columns ?? [];
+  const rowsOf = (optional: readonly string[]): AsyncGenerator<RawValue[]> => {
+    const columns = { more: [...optional, ...needed], note: (names: readonly string[]) => urls?.noteColumns(names) };
+    return address.engine === 'sqlite' ? readSqlite(address, query, columns) : readMysql(address, query, columns);
+  };
+  const noted = urls?.looksAtRows === true ? urls : null;
+  const note = (row: number, id: string, values: readonly RawValue[]): void => {
+    const own = needed.length === 0 ? null : (values.at(-1) ?? null);
+    noted?.add(row, id, own === null ? null : urlText(own));
+  };
   return {
     async *read() {
       let row = 0;
-      for await (const [id = null] of rowsOf([])) yield checkedId(id, ++row);
+      for await (const values of rowsOf([])) {
+        const id = checkedId(values[0] ?? null, ++row);
+        if (noted !== null) note(row, id, values);
+        yield id;
+      }
     },
     async *listed(scoreColumn) {
       let row = 0;
-      for await (const [id = null, ...values] of rowsOf([scoreColumn, ...OPTIONAL.slice(1)])) {
+      for await (const all of rowsOf([scoreColumn, ...OPTIONAL.slice(1)])) {
         row++;
+        const [rawId = null, ...values] = all;
+        const id = checkedId(rawId, row);
+        if (noted !== null) note(row, id, all);
+        if (needed.length > 0) values.pop();
         const [score = null, changed = null, priority = null, category = null] = values.map((value) =>
           value === null ? null : textOf(value, row),
         );
         yield {
-          id: checkedId(id, row),
+          id,
           score: numberIn(scoreColumn, score, row),
           changedAtMs: changed === null ? null : timeIn(changed, row),
           priority: numberIn('priority', priority, row),
@@ -107,6 +128,12 @@ function textOf(value: NonNullable<RawValue>, row: number): string {
   }
 }
 
+/** The text of a URL; null where it is no valid UTF-8. */
+function urlText(value: NonNullable<RawValue>): string | null {
+  const text = value instanceof Uint8Array ? new TextDecoder().decode(value) : String(value);
+  return text.includes('\uFFFD') ? null : text;
+}
+
 function invalidId(row: number, fault: string, id?: string): AppError {
   const shown = id ? ` ${JSON.stringify(id.length > 60 ? `${id.slice(0, 60)}…` : id)}` : '';
   return new AppError('product-id-invalid', `row ${row} of products.query: the id${shown} ${fault}`, {
@@ -128,8 +155,15 @@ export function findIdColumn(names: readonly string[]): number {
 
 const OPTIONAL = ['score', 'changed_at', 'priority', 'category'];
 
+/** The columns to read beside `id`, and who hears of all that the query yields. */
+interface Columns {
+  more: readonly string[];
+  note: (names: readonly string[]) => void;
+}
+
 /** The indexes of the id column and of these; undefined for one that the query does not yield. */
-function findColumns(names: readonly string[], more: readonly string[]): (number | undefined)[] {
+function findColumns(names: readonly string[], { more, note }: Columns): (number | undefined)[] {
+  note(names);
   const lower = names.map((name) => name.toLowerCase());
   const find = (name: string): number => lower.indexOf(name.toLowerCase());
   // A configured score must exist: without it all products would rank the same, unnoticed.
@@ -137,7 +171,7 @@ function findColumns(names: readonly string[], more: readonly string[]): (number
   if (named !== undefined)
     throw new AppError(
       'products-query',
-      `products.query yields no column ${named}, which products.recrawl.score names`,
+      `products.query yields no column ${named}, which ${named === 'url' ? 'has the URLs of the products with site.hosts' : 'products.recrawl.score names'}`,
       { hint: `Its columns are: ${names.join(', ')}` },
     );
   return [findIdColumn(names), ...more.map((name) => (find(name) < 0 ? undefined : find(name)))];
@@ -155,7 +189,7 @@ function noRows(): AppError {
   });
 }
 
-async function* readSqlite(address: SqliteAddress, query: string, more: readonly string[]): AsyncGenerator<RawValue[]> {
+async function* readSqlite(address: SqliteAddress, query: string, columns: Columns): AsyncGenerator<RawValue[]> {
   let connection: Sqlite.Database;
   try {
     connection = new Sqlite(address.file, { readonly: true, fileMustExist: true });
@@ -168,7 +202,7 @@ async function* readSqlite(address: SqliteAddress, query: string, more: readonly
     const statement = connection.prepare(query);
     if (!statement.reader) throw noRows();
     const names = statement.columns().map(({ name }) => name);
-    const places = findColumns(names, more);
+    const places = findColumns(names, columns);
     // As BigInt, because a JavaScript number would round values beyond 2^53.
     const rows = statement.raw(true).safeIntegers(true).iterate() as Iterable<RawValue[]>;
     for (const row of rows) yield places.map((at) => (at === undefined ? null : (row[at] ?? null)));
@@ -179,7 +213,7 @@ async function* readSqlite(address: SqliteAddress, query: string, more: readonly
   }
 }
 
-async function* readMysql(address: MysqlAddress, query: string, more: readonly string[]): AsyncGenerator<RawValue[]> {
+async function* readMysql(address: MysqlAddress, query: string, columns: Columns): AsyncGenerator<RawValue[]> {
   const connection = createConnection(mysqlConnection(address));
   // The socket itself, because connection.destroy() is too gentle: in the middle of a result it would wait for the
   // server to finish sending, and a pending query on the closed connection would wait forever.
@@ -196,7 +230,7 @@ async function* readMysql(address: MysqlAddress, query: string, more: readonly s
       throw connectError(error, address);
     }
     socket.setTimeout(SILENCE_MS, () => socket.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })));
-    yield* streamRows(connection, query, more);
+    yield* streamRows(connection, query, columns);
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw classifyDatabaseError(error) === 'lost' ? toAppError(error, address.label) : queryFailed(error);
@@ -214,7 +248,7 @@ interface Command {
 async function* streamRows(
   connection: ReturnType<typeof createConnection>,
   query: string,
-  more: readonly string[],
+  columns: Columns,
 ): AsyncGenerator<RawValue[]> {
   // Raw bytes: numbers of any size and decimals keep their digits, and we decode text strictly.
   const options = {
@@ -229,7 +263,7 @@ async function* streamRows(
     if (!fields || places !== null) return;
     const names = fields.map(({ name }) => name);
     try {
-      places = findColumns(names, more);
+      places = findColumns(names, columns);
     } catch (error) {
       fault = error as AppError;
     }
@@ -243,10 +277,17 @@ async function* streamRows(
   if (fault) throw fault;
 }
 
-/** Makes a table `products` of these IDs, for a database that has none yet. */
-export async function createProductTable(db: Database, ids: readonly string[]): Promise<void> {
+/** Makes a table `products`, for a database that has none yet. @param urls those of products that have their own */
+export async function createProductTable(
+  db: Database,
+  ids: readonly string[],
+  urls: readonly string[] | null = null,
+): Promise<void> {
   await inQuery(db, async (knex) => {
-    await knex.schema.createTable('products', (t) => void t.string('id', MAX_ID_CHARS).primary());
-    await knex('products').insert(ids.map((id) => ({ id })));
+    await knex.schema.createTable('products', (t) => {
+      t.string('id', MAX_ID_CHARS).primary();
+      if (urls !== null) t.text('url').notNullable();
+    });
+    await knex('products').insert(ids.map((id, i) => ({ id, ...(urls === null ? {} : { url: urls[i] }) })));
   });
 }

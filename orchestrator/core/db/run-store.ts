@@ -13,7 +13,8 @@ import { pacesOf } from '../decide/site-cap.ts';
 import { operatorPaceOf } from '../model/operator-pace.ts';
 import type { FillRates, ListedRun, RunReport, NumberReport, ValueProfile } from '../model/report.ts';
 import type { RunSample } from '../model/sample.ts';
-import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, StopRequest } from '../model/stores.ts';
+import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, RunToStore, StopRequest } from '../model/stores.ts';
+import { NO_URL } from '../../../shared/domain/own-url.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
@@ -62,7 +63,7 @@ type JsonColumn = 'fill' | 'value_profile' | 'numbers' | 'discovery' | 'paces' |
 type RunColumns = Record<string, unknown> & Record<JsonColumn, string | null>;
 
 export class KnexRunStore extends KnexLocks implements RunStore {
-  async create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
+  async create(run: RunToStore, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
     const db = this.db;
     await inQuery(db, (knex) => throwIfFenced(knex, db, fence));
     // Before the transaction: any CREATE TABLE would make MySQL commit it.
@@ -76,8 +77,9 @@ export class KnexRunStore extends KnexLocks implements RunStore {
       if (known) throw new AppError('internal', `the run ${run.id} is in the database already`);
       await trx(RUNS).insert(newRow(run));
       await insertChunks(trx, db, run.id, cutChunks(productIds.length, run.plan.chunkSize));
-      const target = { table: ITEMS, columns: ['run_id', 'n', 'product_id'], existing: 'error' } as const;
-      const refused = await bulkInsert(trx, db, target, itemRows(run.id, productIds));
+      const columns = ['run_id', 'n', 'product_id', ...(run.urls ? ['path'] : [])] as [string, ...string[]];
+      const target = { table: ITEMS, columns, existing: 'error' } as const;
+      const refused = await bulkInsert(trx, db, target, itemRows(run.id, productIds, run.urls));
       if (refused[0])
         throw new AppError(
           'database-failed',
@@ -316,9 +318,10 @@ export function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, det
   return { atMs, kind: 'run', slot: null, epoch: null, from, to, detail };
 }
 
-function* itemRows(runId: string, productIds: readonly string[]): Generator<SqlValue[]> {
+function* itemRows(runId: string, productIds: readonly string[], urls: RunToStore['urls']): Generator<SqlValue[]> {
   let n = 0;
-  for (const id of productIds) yield [runId, ++n, id];
+  if (urls === undefined) for (const id of productIds) yield [runId, ++n, id];
+  else for (const id of productIds) yield [runId, ++n, id, urls.get(id) ?? NO_URL];
 }
 
 function newRow(run: NewRun): Record<string, SqlValue> {

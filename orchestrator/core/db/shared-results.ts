@@ -1,6 +1,7 @@
 /** What stored products of a run share, read from the staging table before it is published. */
 import type { Knex } from 'knex';
-import { isAnyQuery, productAt } from '../../../shared/domain/landing.ts';
+import { hasOwnUrls } from '../../../shared/domain/domains.ts';
+import { isAnyQuery, pageAt, productAt } from '../../../shared/domain/landing.ts';
 import type { SharedPage, SharedResults, SharedRow } from '../model/stores.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
@@ -148,6 +149,7 @@ async function countTitles(knex: Knex, { staging, columns, titles }: RunShape, p
 /** The product of this run whose own page it is; null when there is none. */
 async function ownerOf(knex: Knex, runId: string, page: string): Promise<string | null> {
   const { site } = await readSettings(knex, runId);
+  if (hasOwnUrls(site.productUrl)) return ownerByUrl(knex, runId, page);
   const id = productAt(site.productUrl, page);
   if (id === null) return null;
   // In a discovery the path stands for the product.
@@ -155,6 +157,28 @@ async function ownerOf(knex: Knex, runId: string, page: string): Promise<string 
     .where({ run_id: runId })
     .where((own) => void own.where({ path: id }).orWhere({ product_id: id }));
   const found = await rowOf<{ product_id: string }>(item.first('product_id').options({ timeout: LONG_STATEMENT_MS }));
+  return found?.product_id ?? null;
+}
+
+/** The most URLs that are compared with a page: more contain its path only where it is as short as `/`. */
+const COMPARED = 10_000;
+
+/** The same where products have URLs of their own: the first of those whose URL spells this page. */
+async function ownerByUrl(knex: Knex, runId: string, page: string): Promise<string | null> {
+  // Scheme, `www.`, tracking parameters and a final slash may differ: the path, which they contain, narrows them down.
+  const [path = ''] = page.slice(page.indexOf('/')).split('?');
+  const like = `%${path.replace(/\/+$/, '').replaceAll(/[!%_]/g, '!$&')}%`;
+  const items = knex(ITEMS)
+    .where({ run_id: runId })
+    .whereRaw("path like ? escape '!'", [like])
+    .orderBy('n')
+    .limit(COMPARED)
+    .select('product_id', 'path')
+    .options({ timeout: LONG_STATEMENT_MS });
+  const wanted = page.replace(/\/+$/, '');
+  const found = (await rowsOf<{ product_id: string; path: string }>(items)).find(
+    (item) => pageAt(item.path) === wanted,
+  );
   return found?.product_id ?? null;
 }
 

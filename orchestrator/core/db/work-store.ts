@@ -24,6 +24,7 @@ import {
   CHUNKS,
   closeChunk,
   idOnWire,
+  ownUrl,
   ITEMS,
   openItems,
   type OpenItem,
@@ -80,8 +81,11 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       );
       const wanted = rows.filter((row) => !except.has(chunkId(row))).slice(0, limit);
       const chunks: OpenChunk[] = [];
+      /** Of the products that instances know by something else. */
+      const ownIds = new Map<number, string>();
       for (const { chunk, open } of await openItems(knex, runId, wanted)) {
         const products = open.map((p): Product => ({ n: p.n, id: idOnWire(p) }));
+        for (const p of open) if (p.path !== null) ownIds.set(p.n, p.product_id);
         if (products.length > 0) chunks.push({ id: chunkId(chunk), products });
         // A late result has settled its last product: an open chunk would keep the run from ending.
         else await closeChunk(knex, runId, chunk);
@@ -90,7 +94,8 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       this.#pageNames ??= await answersOf(
         this.#features.map(({ productFeed }) => productFeed?.openPageNames?.(knex, { db: this.db, runId })),
       );
-      for (const namePages of this.#pageNames) await namePages(knex, products, this.now());
+      const idOf = ({ n, id }: Product): string => ownIds.get(n) ?? id;
+      for (const namePages of this.#pageNames) await namePages(knex, { products, idOf }, this.now());
       return chunks;
     });
   }
@@ -183,7 +188,11 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       // Only a few of a million products may have failed: finding them is one long scan.
       return some.options({ timeout: LONG_STATEMENT_MS });
     });
-    return rows.map((row) => ({ n: row.n, id: idOnWire(row), reason: row.reason, detail: row.detail }));
+    return rows.map((row) => {
+      const { n, reason, detail } = row;
+      const url = ownUrl(row);
+      return { n, id: url === null ? idOnWire(row) : row.product_id, ...(url === null ? {} : { url }), reason, detail };
+    });
   }
 
   failRest(reason: FailureReason): Promise<number> {

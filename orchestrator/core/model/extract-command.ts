@@ -1,5 +1,5 @@
 /** The command that shows what a page has. Pure. */
-import { asksByPost } from '../../../shared/domain/page-requests.ts';
+import { asksByPost } from '../../../shared/adapters/requests/page-requests.ts';
 import { shellWord } from '../../../shared/domain/shell-word.ts';
 import type { RunSettings } from './run-settings.ts';
 

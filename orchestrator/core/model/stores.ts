@@ -50,6 +50,12 @@ export interface NewRun {
   discovery?: DiscoveryCounts;
 }
 
+/** A run that is stored for the first time. */
+export interface RunToStore extends NewRun {
+  /** The URLs of its products by ID, as they are requested; omitted where IDs make the URLs. */
+  urls?: ReadonlyMap<string, string>;
+}
+
 export interface RunRecord extends NewRun {
   phase: RunPhase;
   reason: string | null;
@@ -200,7 +206,7 @@ export interface RunStore {
   releaseLock(fence: number): Promise<void>;
 
   /** Run, items (numbered 1.. in the order given) and chunks in one transaction; also makes the staging table. */
-  create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void>;
+  create(run: RunToStore, productIds: readonly string[], fence: number, nowMs: number): Promise<void>;
   get(id: string): Promise<RunRecord | null>;
   /** Newest first. */
   list(limit: number): Promise<RunRecord[]>;
@@ -401,6 +407,8 @@ export interface OwnedChunk {
 
 /** A product that failed, and why. */
 export interface FailedProduct extends Product {
+  /** Its own URL; omitted where the ID makes it. */
+  url?: string;
   reason: FailureReason;
   /** One line for people; null when no instance crawled the product. */
   detail: string | null;

@@ -18,6 +18,12 @@ export interface BillingTerms {
   browser?: boolean;
 }
 
+/** One of `site.hosts`, and how many products have their URL there. */
+export interface HostShare {
+  origin: string;
+  products: number;
+}
+
 export interface PlanInput extends BillingTerms {
   /** Fresher prices than the shipped ones; null or omitted for none. */
   prices?: Prices | null;
@@ -153,6 +159,8 @@ export interface Plan {
   /** Pages of one product, where the mapping finds further ones; omitted: it has one. */
   pages?: { mean: number; max: number };
   intervalMs: number;
+  /** How many of the products each of `site.hosts` has; omitted without it. */
+  hosts?: readonly HostShare[];
   /** The number of domains of a shop with several, and the share of the products that the busiest one has. */
   domains?: { count: number; busiestShare: number };
   /** The pace of each domain; omitted for one that has asked for nothing but the interval. */

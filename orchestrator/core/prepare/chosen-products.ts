@@ -1,16 +1,23 @@
 /** Products of a run that the user names, instead of the whole of products.query. */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { findIdFault, MAX_PRODUCTS } from '../../../shared/domain/product.ts';
+import { ListedUrls } from '../db/listed-urls.ts';
 import { readTextFile } from '../config/text-file.ts';
+import { productUrlsOf, someOf } from './own-urls.ts';
 import type { RunSource } from './run-source.ts';
 
 /** Faults that are listed; the rest is counted. */
 const LISTED = 10;
 
-/** The IDs in a file, or stdin (`-`), one a line. Throws with the lines of IDs that cannot be crawled. */
+/**
+ * The IDs in a file, or stdin (`-`), one a line; with `site.hosts` each with its URL after a tab. Throws with the lines
+ * of IDs that cannot be crawled.
+ */
 export function idsFrom(file: string): RunSource {
   return {
-    choose() {
+    choose({ config }) {
+      const { product_url: productUrl } = config.values.site;
+      const urls = new ListedUrls(productUrl);
       const lines = readLines(file);
       if (lines.length > MAX_PRODUCTS)
         throw new AppError(
@@ -21,10 +28,13 @@ export function idsFrom(file: string): RunSource {
       const faults: string[] = [];
       const ids = new Set<string>();
       let listed = 0;
-      lines.forEach((id, i) => {
-        if (id === '') return;
+      lines.forEach((line, i) => {
+        if (line === '') return;
+        // An ID may have a tab where nothing follows it.
+        const [id = '', url] = urls.urls === null ? [line] : line.split(/\t(.*)/s);
         const fault = findIdFault(id);
         if (fault !== null) faults.push(`  line ${i + 1}: the product ID ${fault}`);
+        else if (urls.looksAtRows) urls.add(i + 1, id, url ?? null);
         listed++;
         ids.add(id);
       });
@@ -32,7 +42,8 @@ export function idsFrom(file: string): RunSource {
       if (faults.length > 0)
         throw new AppError('product-id-invalid', `${nameOf(file)} has faults:\n${faults.join('\n')}`);
       if (ids.size === 0) throw new AppError('usage', `${nameOf(file)} names no product`);
-      return Promise.resolve({ products: { ids: [...ids], duplicates: listed - ids.size }, parentId: null });
+      const own = productUrlsOf(config, [...ids], urls, 'line');
+      return Promise.resolve({ products: { ...own, ids: [...ids], duplicates: listed - ids.size }, parentId: null });
     },
   };
 }
@@ -41,8 +52,8 @@ export function idsFrom(file: string): RunSource {
 export const firstOfQuery = (limit: number): RunSource => ({
   isQuery: true,
   choose: async (checked) => {
-    const { ids } = await checked.readProducts(true);
-    return { products: { ids: ids.slice(0, limit), duplicates: 0 }, parentId: null };
+    const all = await checked.readProducts(true);
+    return { products: someOf(all, all.ids.slice(0, limit), checked.config), parentId: null };
   },
 });
 

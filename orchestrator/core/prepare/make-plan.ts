@@ -19,13 +19,14 @@ import type { Plan, PlanInput, QuotaFacts } from '../plan/plan.ts';
 import { rotationFault, shortestRotationMs } from '../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
 import type { PlanRegion } from '../plan/spread.ts';
+import { plural } from '../plan/wording.ts';
 import { denyWarnings } from '../config/follow-section.ts';
 import type { Config } from '../config/load-config.ts';
 import { MAX_IN_REGION } from '../config/schema.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
 import { capWarnings, keptFrom, plannedPaces } from './asked-paces.ts';
-import { deadlineOf } from './settings-of.ts';
+import { countedUrl, deadlineOf } from './settings-of.ts';
 import { clockWarnings, findingsOf } from './site-robots.ts';
 import { hasLink, type Target, WHO_TO_SAY } from '../config/target.ts';
 
@@ -81,7 +82,7 @@ export function planInputOf({
     products: products.ids.length,
     deadlineMs: deadlineOf(config),
     intervalMs: intervalUnder(robots, site.interval),
-    domains: domainPaces(site.product_url, withDelays(robots, delays)),
+    domains: domainPaces(countedUrl(site.product_url, products.hosts), withDelays(robots, delays)),
     pagesEach: pagesEachOf(site),
     memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
     maxRatePerSecond: site.max_rate,
@@ -123,7 +124,7 @@ export const unbalanced = (input: PlanInput): PlanInput => ({ ...input, noBalanc
 export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Plan {
   const { config, target, products, robots, prices, quota, regions, browser, reachesInstances = false } = facts;
   const { site, aws } = config.values;
-  const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
+  const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products);
   refuseShortRotation(config, target, browser);
   const input = { ...planInputOf(facts), ...instead };
   const bare =
@@ -142,9 +143,10 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
     ...(target.dryRun ? clockWarnings(robots) : []),
     ...warningsOf(config, products),
   ];
-  if (findings.fault === null) return withList({ ...plan, warnings }, products.list);
+  const found = { ...plan, ...(products.hosts === undefined ? {} : { hosts: products.hosts }), warnings };
+  if (findings.fault === null) return withList(found, products.list);
   const remedies = ['other products, or permission from the site; site.robots: ignore only with that permission'];
-  return { ...plan, warnings, verdict: 'infeasible', faults: [findings.fault], earliestEndMs: null, remedies };
+  return { ...found, verdict: 'infeasible', faults: [findings.fault], earliestEndMs: null, remedies };
 }
 
 /**
@@ -225,8 +227,11 @@ function warningsOf(config: Config, products: ProductList): string[] {
     ...(config.notes ?? []),
     ...(config.misspelt ?? []),
     ...denyWarnings(config),
+    ...(products.urlNotes ?? []),
     ...(products.duplicates > 0
-      ? [`${products.duplicates} IDs are listed more than once; each product is crawled once`]
+      ? [
+          `${plural(products.duplicates, 'ID')} ${products.duplicates === 1 ? 'is' : 'are'} listed more than once; each product is crawled once`,
+        ]
       : []),
     ...(findsFurtherPages(config) && pagesOf(site.pages_per_product).mean === 1
       ? [

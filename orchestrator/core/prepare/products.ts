@@ -6,10 +6,12 @@ import type { Database } from '../db/connect.ts';
 import { createReaders } from '../db/create-stores.ts';
 import { answersOf, type FitProducts } from '../db/data-feature.ts';
 import { isMigrated } from '../db/migrate.ts';
+import { ListedUrls } from '../db/listed-urls.ts';
 import { createProductSource, type ProductSource } from '../db/product-source.ts';
 import type { Config } from '../config/load-config.ts';
+import { productUrlsOf, type ProductUrls } from './own-urls.ts';
 
-export interface ProductList {
+export interface ProductList extends ProductUrls {
   /** Distinct IDs in the order of the query. */
   ids: string[];
   /** Entries that repeat an earlier ID. */
@@ -47,7 +49,8 @@ export async function readList(
   { accepted = false, mayWrite = false } = {},
 ): Promise<ProductList> {
   const { database: place, products, site, results } = config.values;
-  const source = createProductSource(place.url, products.query);
+  const urls = new ListedUrls(site.product_url);
+  const source = createProductSource(place.url, products.query, urls);
   const query = { source, recrawl: products.recrawl, resultTable: results.table, mayWrite };
   const [chosen] = await answersOf(config.features.map(({ productFeed }) => productFeed?.choose?.(database, query)));
   const { listed, ...read } = chosen ?? { ...(await readProducts(source)), listed: undefined };
@@ -62,6 +65,7 @@ export async function readList(
   const limits = { minRows: products.min_rows, maxDrop: products.max_drop };
   return {
     ...read,
+    ...productUrlsOf(config, read.ids, urls),
     ...(pageMs === null ? {} : { pageMs }),
     list: { ...list, ...findListFaults(length, list, limits) },
   };

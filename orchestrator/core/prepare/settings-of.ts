@@ -4,6 +4,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { VolumeSettings } from '../cloud/compute.ts';
 import { NO_BALANCER, type RegionSettings, type RunSettings } from '../model/run-settings.ts';
 import type { Plan } from '../plan/plan.ts';
+import { type ProductUrl, URL_MARK } from '../../../shared/domain/domains.ts';
 import { READING_RULES } from '../../../shared/domain/mapping.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
@@ -37,16 +38,24 @@ export function deadlineOf(config: Config): number {
   return deadline;
 }
 
+/** The share of a host without a product: each host keeps its place, and a weight is above 0. */
+const IDLE = 1e-6;
+
+/** What products are requested by: of `site.hosts` with the share that each has of the list, once it is known. */
+export const countedUrl = (productUrl: ProductUrl, hosts: Plan['hosts']): ProductUrl =>
+  hosts?.map(({ origin, products }) => ({ url: origin + URL_MARK, weight: products || IDLE })) ?? productUrl;
+
 /** What the run keeps of the configuration. The sandbox and the callback address are filled in when they are known. */
 export function settingsOf(
   config: Config,
   target: Target,
-  plan: Pick<Plan, 'intervalMs' | 'noBalancer' | 'bannedLately'>,
+  plan: Pick<Plan, 'intervalMs' | 'noBalancer' | 'bannedLately' | 'hosts'>,
 ): Omit<RunSettings, 'sandbox' | 'server'> {
   const { site, results, run } = config.values;
   return {
     site: {
       ...siteSettingsOf(site),
+      productUrl: countedUrl(site.product_url, plan.hosts),
       // Longer than configured if site.max_rate is below one instance's own rate.
       intervalMs: plan.intervalMs,
       ...(plan.bannedLately === undefined ? {} : { bannedLately: [...plan.bannedLately] }),

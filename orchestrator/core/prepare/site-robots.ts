@@ -2,6 +2,7 @@
 import { fetchRobots, type RobotsRequest } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { domainOf, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
+import { findUrlFault } from '../../../shared/domain/own-url.ts';
 import { productUrl, siteOrigins } from '../../../shared/domain/product.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
@@ -9,6 +10,7 @@ import { combinePolicies, isAllowed, withFurther } from '../../../shared/domain/
 import type { RobotsReader } from '../observe/robots-cache.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import type { ProductList } from './products.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 
 /** Longest wait for an answer: a person watches the terminal, and a fleet waits. */
@@ -47,7 +49,7 @@ export async function readRobots(site: SiteSettings): Promise<RobotsReading> {
 export function findingsOf(
   policy: RobotsPolicy,
   site: { productUrl: ProductUrl; intervalMs: number },
-  ids: readonly string[],
+  { ids, urls }: Pick<ProductList, 'ids' | 'urls'>,
 ): { warnings: string[]; fault: string | null } {
   if (policy.version === IGNORED_ROBOTS.version)
     return { warnings: ['robots.txt is ignored (site.robots: ignore)'], fault: null };
@@ -61,8 +63,9 @@ export function findingsOf(
         `robots.txt of a further host cannot be read, so its pages are not requested: ${oneLine(source)}`,
       );
   if (policy.access === 'none') return { warnings: unreadable, fault: null };
-  const tried = ids.slice(0, TRIED);
+  const tried = ids.slice(0, TRIED).map((id) => urls?.get(id) ?? id);
   const isRefused = (id: string): boolean => {
+    if (findUrlFault(site.productUrl, id) !== null) return false;
     const own = policyAt(policy, domainOf(site.productUrl, id));
     return own.access !== 'none' && !isAllowed(own, pathOf(site.productUrl, id));
   };

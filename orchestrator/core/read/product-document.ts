@@ -2,11 +2,12 @@
 import { canonicalPath } from '../../../shared/domain/canonical-url.ts';
 import { idIn } from '../model/discovery.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
-import { templatesOf } from '../../../shared/domain/domains.ts';
+import { hasOwnUrls, templatesOf } from '../../../shared/domain/domains.ts';
 import { decodePercent } from '../../../shared/domain/percent.ts';
-import { identityOf, PageRequests } from '../../../shared/domain/page-requests.ts';
-import { productUrl } from '../../../shared/domain/product.ts';
+import { identityOf, PageRequests } from '../../../shared/adapters/requests/page-requests.ts';
+import { productUrl, SEGMENTS_MARK } from '../../../shared/domain/product.ts';
 import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
+import { requestIdentity } from '../../../shared/domain/request-identity.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { RunRecord, StoreReaders } from '../model/stores.ts';
 import type { History, ProductChange } from '../db/history.ts';
@@ -38,7 +39,7 @@ export async function readProduct(given: string, { stores, history }: { stores: 
   /** Newest first; runs whose list does not have the product are left out. */
   const nights: ProductNight[] = [];
   const runs = await stores.runs.list(LOOKED_AT);
-  const id = idOf(given, runs);
+  const id = (await idByUrl(given, runs, history)) ?? idOf(given, runs);
   for (const run of runs) {
     if (nights.length === NIGHTS) break;
     const night = await readNight(run, id, { stores, history });
@@ -56,14 +57,27 @@ export async function readProduct(given: string, { stores, history }: { stores: 
   return { id, nights, rows, changes };
 }
 
+/** The ID of the product that had this URL in one of these runs; null where none had it. */
+async function idByUrl(given: string, runs: readonly RunRecord[], history: History): Promise<string | null> {
+  if (!URL.canParse(given)) return null;
+  const url = requestIdentity({ url: new URL(given).href });
+  for (const { id, settings } of runs) {
+    const found = hasOwnUrls(settings.site.productUrl) ? await history.productIdAt(id, url) : null;
+    if (found !== null) return found;
+  }
+  return null;
+}
+
 /** The ID in the URL of a product page of these runs; any other text is an ID. */
 function idOf(given: string, runs: readonly RunRecord[]): string {
   for (const { settings } of runs) {
     const path =
       settings.discover && URL.canParse(given) ? canonicalPath(given, new URL(settings.discover.origin)) : null;
     if (path !== null) return idIn(path, settings.discover!.id) ?? path;
+    if (hasOwnUrls(settings.site.productUrl)) continue;
     for (const template of templatesOf(settings.site.productUrl)) {
-      const [before = '', after] = template.split('{id}');
+      const [before = '', after] = template.split(template.includes('{id}') ? '{id}' : SEGMENTS_MARK);
+      // The URL of all products is that of none.
       if (after === undefined) continue;
       if (given.length > before.length + after.length && given.startsWith(before) && given.endsWith(after))
         return decodePercent(given.slice(before.length, given.length - after.length));

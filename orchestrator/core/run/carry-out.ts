@@ -123,9 +123,9 @@ function writeReport(report: RunReport, folder: string, output: Output): string 
 async function writeUnfinished({ work }: RunReader, folder: string, output: Output): Promise<void> {
   let products = 0;
   const lines = async function* (): AsyncGenerator<string> {
-    for await (const { id, reason } of listFailed(work, NOT_CRAWLED)) {
+    for await (const { id, url, reason } of listFailed(work, NOT_CRAWLED)) {
       products++;
-      yield `${JSON.stringify({ id, reason })}\n`;
+      yield `${JSON.stringify({ id, ...(url === undefined ? {} : { url }), reason })}\n`;
     }
   };
   try {

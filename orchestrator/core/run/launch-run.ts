@@ -114,21 +114,23 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
 
 async function storeRun(
   context: StartContext,
-  run: NewRun,
+  given: NewRun,
   products: ProductList,
   objects: ObjectStore,
 ): Promise<void> {
   const { config, stores, lock, output, features } = context;
   // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
   // The products of a discovery are taken from its frontier, by the loop.
-  const ids = run.settings.discover ? [] : products.ids;
+  const ids = given.settings.discover ? [] : products.ids;
+  const run = { ...given, ...(products.urls === undefined ? {} : { urls: products.urls }) };
   await writeRunDescription(objects, run, ids, systemClock);
   await stores.runs.create(run, ids, lock.fence, systemClock.now());
   await lock.setRun(run.id);
   // The ledger has them now; a million IDs would stay in memory for hours.
   products.ids.length = 0;
+  delete products.urls;
   output.line(`Run ${run.id} has begun; its log is ${logFileOf(config, run.id)}`);
-  void emit(features, (events) => events.begun?.(context, run)).then((faults) =>
+  void emit(features, (events) => events.begun?.(context, given)).then((faults) =>
     faults.forEach((fault) => output.line(`! ${fault}`)),
   );
 }

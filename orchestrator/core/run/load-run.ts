@@ -18,7 +18,7 @@ import {
   provenEpochs,
   rebuiltRun,
 } from '../act/results/recover.ts';
-import { readProductIds, readRunDescription } from '../act/results/run-description.ts';
+import { readProductList, readRunDescription } from '../act/results/run-description.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { createStores } from '../db/create-stores.ts';
@@ -128,7 +128,8 @@ async function rebuild(
   if ((await stores.runs.get(runId)) === null) {
     output.line(`Run ${runId} is not in the database: it is rebuilt from the bucket.`);
     await createResultTable(database, rebuilt.settings.results, rebuilt.settings.mapping, config.features);
-    await stores.runs.create(rebuilt, await readProductIds(objects, description), lock.fence, systemClock.now());
+    const { ids, ...more } = await readProductList(objects, description);
+    await stores.runs.create({ ...rebuilt, ...more }, ids, lock.fence, systemClock.now());
   }
   const core = { ...createOfflineCore(context, runId), objects };
   const run = await getRun(stores.runs, runId);

@@ -1,16 +1,20 @@
 /** The products of a child run: those that failed in another one. */
 import type { Output } from '../caller.ts';
 import { isDeepStrictEqual } from 'node:util';
-import type { ProductUrl } from '../../../shared/domain/domains.ts';
-import type { RequestTemplate } from '../../../shared/domain/request-body.ts';
+import { hasOwnUrls, type ProductUrl } from '../../../shared/domain/domains.ts';
+import type { RequestTemplate } from '../../../shared/domain/request-template.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import { findUrlFault } from '../../../shared/domain/own-url.ts';
+import { SEGMENTS_MARK, siteOrigins } from '../../../shared/domain/product.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { requestSettingsOf } from '../config/request-section.ts';
 import { assertKept, findRun, getRun, openWaiting, storesOf } from '../lookup/find-run.ts';
+import { plural } from '../plan/wording.ts';
+import { countHosts } from '../prepare/own-urls.ts';
 import type { Preflight } from '../prepare/preflight.ts';
 import type { ProductList } from '../prepare/products.ts';
 import { listFailed } from './carry-out.ts';
@@ -44,13 +48,19 @@ export function failedProducts({ runId, reasons }: Retried, output: Output): Run
       assertKept(parent);
       const { request } = requestSettingsOf(site.request);
       assertSameWork(parent, { table: results.table, productUrl: site.product_url, request });
-      const products = await failedOf(checked, parent.id, reasons);
+      const { left, ...products } = await failedOf(checked, parent, reasons);
+      if (left > 0)
+        output.line(
+          `${plural(left, 'product')} without a URL to request ${left === 1 ? 'is' : 'are'} left out: correct the rows, then orchestrator run`,
+        );
       const why = reasons ? ` for ${reasons.join(' or ')}` : '';
       if (products.ids.length > 0) {
-        output.line(`Trying ${products.ids.length} products again that failed${why} in run ${parent.id}.`);
+        const count = plural(products.ids.length, 'product');
+        output.line(`Trying ${count} again that failed${why} in run ${parent.id}.`);
         return { products, parentId: parent.id };
       }
-      output.line(`No product of run ${parent.id} has failed${why}: there is nothing to try again.`);
+      const other = left > 0 ? 'other ' : '';
+      output.line(`No ${other}product of run ${parent.id} has failed${why}: there is nothing to try again.`);
       output.document({ run: null, parent: parent.id, products: { planned: 0 }, exitCode: EXIT.complete });
       return null;
     },
@@ -79,8 +89,12 @@ function assertSameWork(
   });
 }
 
-const inWords = (productUrl: ProductUrl): string =>
-  typeof productUrl === 'string' ? productUrl : JSON.stringify(productUrl);
+/** The shares of hosts are those of a list, and each run has its own. */
+function inWords(productUrl: ProductUrl): string {
+  if (hasOwnUrls(productUrl)) return `replaced by site.hosts (${siteOrigins(productUrl).toSorted().join(', ')})`;
+  const text = typeof productUrl === 'string' ? productUrl : JSON.stringify(productUrl);
+  return text.replaceAll(SEGMENTS_MARK, '{path}');
+}
 
 /** Enough to see a difference at the beginning of a body. */
 const SHOWN_BODY = 200;
@@ -88,12 +102,24 @@ const SHOWN_BODY = 200;
 const requestInWords = (request: RequestTemplate | undefined): string =>
   request?.method === 'POST' ? `POST ${oneLine(request.body).slice(0, SHOWN_BODY)}` : 'GET';
 
+/** The failed products, with the URLs that they had in that run. `left`: those that have none to request. */
 async function failedOf(
   checked: Preflight,
-  runId: string,
+  parent: RunRecord,
   reasons: readonly FailureReason[] | undefined,
-): Promise<ProductList> {
+): Promise<ProductList & { left: number }> {
+  const { productUrl } = parent.settings.site;
   const ids: string[] = [];
-  for await (const { id } of listFailed(checked.stores.of(runId).work, reasons)) ids.push(id);
-  return { ids, duplicates: 0 };
+  const urls = new Map<string, string>();
+  let left = 0;
+  for await (const { id, url } of listFailed(checked.stores.of(parent.id).work, reasons)) {
+    if (findUrlFault(productUrl, url ?? id) !== null) {
+      left++;
+      continue;
+    }
+    ids.push(id);
+    if (url !== undefined) urls.set(id, url);
+  }
+  const own = hasOwnUrls(productUrl) ? { urls, hosts: countHosts(productUrl, ids, urls) } : {};
+  return { ids, duplicates: 0, left, ...own };
 }

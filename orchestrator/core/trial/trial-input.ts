@@ -6,9 +6,9 @@ import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import { type PageRequest, PageRequests } from '../../../shared/domain/page-requests.ts';
+import { type PageRequest, PageRequests } from '../../../shared/adapters/requests/page-requests.ts';
 import { findIdFault, productUrl } from '../../../shared/domain/product.ts';
-import { bodyNamesProduct } from '../../../shared/domain/request-body.ts';
+import { bodyNamesProduct } from '../../../shared/adapters/requests/request-body.ts';
 
 import { denyOf } from '../config/follow-section.ts';
 import { type Config, type Environment, loadConfig, refuseMisspelt } from '../config/load-config.ts';

@@ -1,7 +1,7 @@
 /** The configuration of `orchestrator discover`: a run whose products are paths of the site. */
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import { templateAt } from '../../../shared/domain/domains.ts';
-import { asksByPost } from '../../../shared/domain/page-requests.ts';
+import { domainOf, hasOwnUrls, templateAt } from '../../../shared/domain/domains.ts';
+import { asksByPost } from '../../../shared/adapters/requests/page-requests.ts';
 import { PATH_MARK, productUrl } from '../../../shared/domain/product.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { denyLinesOf, type FollowSection } from '../../core/config/follow-section.ts';
@@ -63,7 +63,7 @@ export function discoveryConfig(config: Config): Config {
         hint: 'Discover with a configuration of its own, without site.request and without request in the mapping.',
       },
     );
-  // Of several domains the first: all have the same products.
+  // Of several domains the first: all have the same products. Of site.hosts the first, too.
   const template = templateAt(site.product_url, 0);
   const { origin } = new URL(productUrl(template, 'x'));
   const pathOf = (id: string): string => {
@@ -88,7 +88,13 @@ export function discoveryConfig(config: Config): Config {
         follow: { ...follow, hosts: [], depth: null, allow: [] },
         // A page that is unchanged says nothing of its links.
         conditional: false,
-        canaries: site.canaries.map((canary) => ({ ...canary, id: pathOf(canary.id) })),
+        // With URLs of their own, those of pages of this host.
+        canaries: site.canaries.flatMap((canary) =>
+          domainOf(site.product_url, canary.id) === 0 || !hasOwnUrls(site.product_url)
+            ? [{ ...canary, id: pathOf(canary.id) }]
+            : [],
+        ),
+        hosts: null,
       },
       // Pages of another kind each night: their number and their fields are no measure of each other.
       results: { ...results, table: into.table, guard: null },

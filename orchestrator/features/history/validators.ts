@@ -4,7 +4,8 @@
  * that run wrote them: whatever else writes or deletes them, the page is then asked for whole.
  */
 import type { Knex } from 'knex';
-import { MAX_ID_CHARS, type Product } from '../../../shared/domain/product.ts';
+import { hasOwnUrls } from '../../../shared/domain/domains.ts';
+import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import type { RunSettings } from '../../core/model/run-settings.ts';
@@ -13,7 +14,7 @@ import { isSameKey } from './changes.ts';
 import { byteText, keyColumns } from '../../core/db/column-types.ts';
 import { toCrawledAt } from '../../core/db/column-values.ts';
 import type { Database } from '../../core/db/connect.ts';
-import type { KeptPage, NamePages, PartIntake, Publication } from '../../core/db/data-feature.ts';
+import type { KeptPage, NamePages, OfferedProducts, PartIntake, Publication } from '../../core/db/data-feature.ts';
 import { eventOf } from '../../core/model/run-event.ts';
 import { insertEvent } from '../../core/db/events.ts';
 import { inQuery } from '../../core/db/retry.ts';
@@ -98,6 +99,8 @@ interface KeptPages {
   fingerprint: string;
   /** SQL that joins a page `s` with its rows `r`. */
   sameRow: string;
+  /** Products have URLs of their own, so that of the rows matters. */
+  readsUrl?: boolean;
 }
 
 /** Where pages are kept; null for a run without `site.conditional`, or without a result table. */
@@ -122,16 +125,25 @@ function standing(knex: Knex, { table, fingerprint, sameRow }: KeptPages, ids: r
 
 /** Those of these products' pages whose rows are all there, by product. */
 async function readKept(knex: Knex, pages: KeptPages, ids: readonly string[]): Promise<Map<string, KeptPage>> {
-  const rows = await rowsOf<{ product_id: string; records: SqlNumber; page: string }>(
+  const rows = await rowsOf<{ product_id: string; records: SqlNumber; page: string; url?: string }>(
     standing(knex, pages, ids)
       .groupBy('s.product_id')
       .havingRaw('count(*) = max(s.records)')
-      .select('s.product_id', knex.raw('max(s.records) as records'), knex.raw('max(s.page) as page')),
+      .select(
+        's.product_id',
+        knex.raw('max(s.records) as records'),
+        knex.raw('max(s.page) as page'),
+        ...(pages.readsUrl ? [knex.raw('max(r.url) as url')] : []),
+      ),
   );
   return new Map(
-    rows.map(({ product_id, records, page }) => [
+    rows.map(({ product_id, records, page, url }) => [
       product_id,
-      { ...(JSON.parse(page) as Omit<KeptPage, 'rows'>), rows: toNumber(records) },
+      {
+        ...(JSON.parse(page) as Omit<KeptPage, 'rows'>),
+        rows: toNumber(records),
+        ...(url === undefined ? {} : { url }),
+      },
     ]),
   );
 }
@@ -149,19 +161,30 @@ export async function openPageNames(
   knex: Knex,
   { db, runId }: { db: Database; runId: string },
 ): Promise<NamePages | null> {
-  const pages = await findKeptPages(knex, db, (await readSettings(knex, runId)).results);
-  return pages && ((query, products, nowMs) => namePages(query, pages, products, nowMs));
+  const { results, site } = await readSettings(knex, runId);
+  const found = await findKeptPages(knex, db, results);
+  const pages = found && { ...found, readsUrl: hasOwnUrls(site.productUrl) };
+  return pages && ((query, offered, nowMs) => namePages(query, pages, offered, nowMs));
 }
 
-/** Names them to the products whose rows stand. */
-async function namePages(knex: Knex, pages: KeptPages, products: readonly Product[], nowMs: number): Promise<void> {
+/**
+ * Names them to the products whose rows stand. A product whose URL has changed has no rows of its page: what the old
+ * one was called says nothing about the new one.
+ */
+async function namePages(
+  knex: Knex,
+  pages: KeptPages,
+  { products, idOf }: OfferedProducts,
+  nowMs: number,
+): Promise<void> {
   if (await isDistrusted(knex, pages)) return;
   for (const piece of inPieces(products, OFFERED)) {
-    const ids = piece.map((product) => product.id);
-    const kept = await readKept(knex, pages, ids);
+    const kept = await readKept(knex, pages, piece.map(idOf));
     for (const product of piece) {
-      const page = kept.get(product.id);
-      if (page && mayAskConditionally(product.id, page, nowMs)) product.validators = validatorsOf(page);
+      const id = idOf(product);
+      const page = kept.get(id);
+      const isSamePage = id === product.id || page?.url === product.id;
+      if (page && isSamePage && mayAskConditionally(id, page, nowMs)) product.validators = validatorsOf(page);
     }
   }
 }

@@ -38,7 +38,7 @@ export async function initCommand({ folder, urls, yes }: InitOptions, output: Ou
     makeFolder(target);
     writeFileSync(fleet, shop ? fleetFileOf(shop) : FLEET_TEMPLATE);
     writeFileSync(mapping, shop ? mappingFileOf(shop) : MAPPING_TEMPLATE);
-    if (shop) await writeProductTable(database, shop.ids);
+    if (shop) await writeProductTable(database, shop);
   } catch (error) {
     throw new AppError('folder-unwritable', `cannot write into ${target}: ${describeError(error)}`, {
       hint: 'Name a folder that you may write to: orchestrator init FOLDER',
@@ -51,8 +51,9 @@ export async function initCommand({ folder, urls, yes }: InitOptions, output: Ou
   return EXIT.complete;
 }
 
-const documentOf = ({ template, ids, fields, render, notes }: ShopProposal) => ({
+const documentOf = ({ template, own, ids, fields, render, notes }: ShopProposal) => ({
   productUrl: template,
+  ...own,
   ids,
   render,
   notes,
@@ -91,7 +92,11 @@ function assertNew(files: readonly string[]): void {
 async function chooseShop(shop: ShopProposal, yes: boolean, output: Output): Promise<ShopProposal> {
   const head = ['field', 'from', ...shop.ids.map((id) => `product ${id}`)];
   const rows = shop.fields.map((field) => [field.name, sourcesText(field), ...valuesOf(field).map(valueText)]);
-  output.line(`A product page is ${shop.template}`);
+  output.line(
+    shop.own === null
+      ? `A product page is ${shop.template}`
+      : `Each product has its own URL, on ${shop.own.hosts.join(' and ')}`,
+  );
   output.line();
   output.line(renderTable(head, rows));
   output.line();

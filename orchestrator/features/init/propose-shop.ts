@@ -25,10 +25,13 @@ import {
 } from './propose-fields.ts';
 import { comparedPlaces, languageNotes, otherLanguage } from './propose-language.ts';
 import { jsonPlaces } from './propose-json.ts';
-import { distinctPages, proposeProductUrl } from './propose-url.ts';
+import { distinctPages, type OwnUrls, proposeHosts, proposeProductUrl } from './propose-url.ts';
 
 export interface ShopProposal {
-  template: string;
+  /** For `site.product_url`; null: products have URLs of their own. */
+  template: string | null;
+  /** For `site.hosts`, and the URLs of the pages; null where the IDs make them. */
+  own: Pick<OwnUrls, 'hosts' | 'urls'> | null;
   /** The IDs of the pages that were read. */
   ids: string[];
   fields: ProposedField[];
@@ -57,12 +60,12 @@ export async function proposeShop(given: readonly string[]): Promise<ShopProposa
         hint: 'Give the whole address, with https://.',
       });
   const urls = distinctPages(given);
-  const place = proposeProductUrl(urls);
-  if (place === null)
-    throw new AppError('usage', `${urls.join(' and ')}: no part of it can be the ID of a product`, {
-      hint: 'Give the addresses of two pages of the same kind.',
-    });
+  const place = placeOf(urls);
   const notes = await robotsNotes(urls);
+  if (place.own !== null)
+    notes.push(
+      'no part of these addresses can be the ID of a product, so each product has its own URL: site.hosts, and a column url in products.query (docs/urls.md)',
+    );
   if (urls.length === 1)
     notes.push('one page does not show what differs from product to product: give the URL of a second one');
   let render: ShopProposal['render'] = 'http';
@@ -100,10 +103,20 @@ async function readTranslated(
   return page.outcome === 'read' ? languageNotes(fields, language, rowOf(page)) : [];
 }
 
-/** One line for each page that the site's robots.txt forbids. */
+function placeOf(urls: readonly string[]): Pick<ShopProposal, 'template' | 'own' | 'ids'> {
+  const proposed = proposeProductUrl(urls);
+  if (proposed !== null) return { ...proposed, own: null };
+  const { ids, ...own } = proposeHosts(urls);
+  return { template: null, own, ids };
+}
+
+/** One line for each page that the robots.txt of its host forbids. */
 async function robotsNotes(urls: readonly string[]): Promise<string[]> {
-  const [first] = urls;
-  const { origin } = new URL(first!);
+  const byOrigin = Map.groupBy(urls, (url) => new URL(url).origin);
+  return (await Promise.all([...byOrigin].map(([origin, own]) => robotsNotesOf(origin, own)))).flat();
+}
+
+async function robotsNotesOf(origin: string, urls: readonly string[]): Promise<string[]> {
   const policy = await readRobots(defaultSite(`${origin}/{id}`));
   if (policy.access === 'none') return [`robots.txt cannot be read, and a run would wait for it: ${policy.source}`];
   return urls.flatMap((url) => {
@@ -178,14 +191,24 @@ async function readAgain({ kind, survey }: ReadPage, url: string, places: readon
 }
 
 /** fleet.yaml for the shop, with the comments of the template. */
-export function fleetFileOf({ template, render }: Pick<ShopProposal, 'template' | 'render'>): string {
+export function fleetFileOf({ template, own, render }: Pick<ShopProposal, 'template' | 'own' | 'render'>): string {
   // `${` would be a variable.
-  const url = JSON.stringify(template.replaceAll('${', () => '$${'));
-  return FLEET_TEMPLATE.replace(/product_url: "[^"]*"/, () => `product_url: ${url}`)
+  const url = JSON.stringify((template ?? '').replaceAll('${', () => '$${'));
+  const key =
+    own === null ? `product_url: ${url}` : `hosts: [${own.hosts.map((host) => JSON.stringify(host)).join(', ')}]`;
+  return FLEET_TEMPLATE.replace(/product_url: "[^"]*"( *)#.*/, (line, space: string) =>
+    own === null
+      ? line.replace(/product_url: "[^"]*"/, () => key)
+      : `${key}${space}# each product has its own URL on one of these`,
+  )
     .replace(/# render: auto( +)/, (line, space: string) =>
       render === 'browser' ? `render: browser${space.slice(1)}` : line,
     )
-    .replace('select id from products where active = 1', 'select id from products');
+    .replace(/select id from products where active = 1"( *)#.*/, (line, space: string) =>
+      own === null
+        ? line.replace(' where active = 1', '')
+        : `select id, url from products"${space}# must yield columns named id and url`,
+    );
 }
 
 /** mapping.yaml with the fields, and what each gave on the pages as a comment. */
@@ -214,9 +237,9 @@ const comment = (values: readonly unknown[]): string =>
     .replaceAll(/[\p{Cc}\u2028\u2029]/gu, ' ');
 
 /** An SQLite file with the products, in the form that the query of the template reads. */
-export async function writeProductTable(file: string, ids: readonly string[]): Promise<void> {
+export async function writeProductTable(file: string, { ids, own }: Pick<ShopProposal, 'ids' | 'own'>): Promise<void> {
   // SQLite takes an empty file for a new database.
   writeFileSync(file, '');
   await using database = await openDatabase(`sqlite:${file}`);
-  await createProductTable(database, ids);
+  await createProductTable(database, ids, own?.urls ?? null);
 }

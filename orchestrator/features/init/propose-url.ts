@@ -1,6 +1,8 @@
-/** `init --url`: from the addresses of product pages to `site.product_url`. */
+/** `init --url`: from the addresses of product pages to `site.product_url`, else to `site.hosts`. */
 import { decodePercent } from '../../../shared/domain/percent.ts';
 import { canonicalPath, isTracking } from '../../../shared/domain/canonical-url.ts';
+import { findIdFault } from '../../../shared/domain/product.ts';
+import { sharesHost } from '../../../shared/domain/same-site.ts';
 
 /**
  * The first address of each page. Those that differ only in spelling, tracking parameters or fragment are one page's.
@@ -37,6 +39,26 @@ export function proposeProductUrl(given: readonly string[]): { template: string;
   if (parts.some((part) => part === '' || /[/?&]/.test(part))) return null;
   const template = `${first.slice(0, before)}{id}${after === 0 ? '' : first.slice(-after)}`;
   return { template, ids: parts.map(decodePercent) };
+}
+
+/** Products with URLs of their own. */
+export interface OwnUrls {
+  /** For `site.hosts`. */
+  hosts: string[];
+  /** What names each page in its URL; where that is no name of its own, the path. */
+  ids: string[];
+  urls: string[];
+}
+
+/** What is proposed where no part of the URLs can be an ID. */
+export function proposeHosts(given: readonly string[]): OwnUrls {
+  const pages = given.map((url) => new URL(withoutTracking(url)));
+  const hosts: string[] = [];
+  for (const { href, origin } of pages) if (!hosts.some((host) => sharesHost(host, href))) hosts.push(origin);
+  const names = pages.map(({ pathname }) => decodePercent(/([^/]+?)(?:\.\w+)?\/*$/.exec(pathname)?.[1] ?? ''));
+  const isNamed = new Set(names).size === names.length && names.every((name) => findIdFault(name) === null);
+  const ids = isNamed ? names : pages.map(({ host, pathname, search }) => host + pathname + search);
+  return { hosts, ids, urls: pages.map(({ href }) => href) };
 }
 
 /** Ends with a parameter that has the ID of a product. */

@@ -10,6 +10,7 @@ import type { Caller } from '../../core/caller.ts';
 import type { Config } from '../../core/config/load-config.ts';
 import { probeTable } from '../../core/prepare/settings-of.ts';
 import { startRun, type StartOptions } from '../../core/run/start-run.ts';
+import { someOf } from '../../core/prepare/own-urls.ts';
 import type { RunSource } from '../../core/prepare/run-source.ts';
 
 /**
@@ -127,7 +128,8 @@ function seriesConfig(config: Config, series: Series, { retryEveryMs, maxBanMs }
 const productsFrom = (skip: number, requests: number): RunSource => ({
   isQuery: true,
   async choose(checked) {
-    const { ids } = await checked.readProducts(true);
+    const all = await checked.readProducts(true);
+    const { ids } = all;
     if (ids.length === 0) throw new AppError('config-invalid', 'products.query yields no product to ask for');
     const count = Math.min(
       ids.length,
@@ -135,7 +137,7 @@ const productsFrom = (skip: number, requests: number): RunSource => ({
     );
     const at = skip % ids.length;
     return {
-      products: { ids: [...ids.slice(at), ...ids.slice(0, at)].slice(0, count), duplicates: 0 },
+      products: someOf(all, [...ids.slice(at), ...ids.slice(0, at)].slice(0, count), checked.config),
       parentId: null,
     };
   },

@@ -15,7 +15,7 @@ import {
   rebuiltRun,
 } from '../../../orchestrator/core/act/results/recover.ts';
 import {
-  readProductIds,
+  readProductList,
   readRunDescription,
   writeRunDescription,
 } from '../../../orchestrator/core/act/results/run-description.ts';
@@ -60,7 +60,12 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
         if (await stores.runs.get(runId)) return;
         const run = rebuiltRun(description);
         await createResultTable(db, run.settings.results, run.settings.mapping, features);
-        await stores.runs.create(run, await readProductIds(stage.objects, description), fence, stage.clock.now());
+        await stores.runs.create(
+          run,
+          (await readProductList(stage.objects, description)).ids,
+          fence,
+          stage.clock.now(),
+        );
       },
       async () => {
         await noteUnproven(core, listed, epochs);
@@ -241,13 +246,25 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     await expect(writeRunDescription(stage.objects, aNewRun('z', 1), ['a'], clock)).rejects.toThrow('SlowDown');
   });
 
+  it('has the URLs of products that have their own', async () => {
+    const { stage, run } = await inBucket();
+    const urls = new Map([
+      ['a', 'https://shop.example/x'],
+      ['b', 'https://b.example/y'],
+    ]);
+    const other = { ...aNewRun('u', 2), settings: run.settings };
+    await writeRunDescription(stage.objects, { ...other, urls }, ['a', 'b'], systemClock);
+    const description = (await readRunDescription(stage.objects, other.id))!;
+    expect(await readProductList(stage.objects, description)).toEqual({ ids: ['a', 'b'], urls });
+  });
+
   it('has a description without secrets, complete and signed, and lists that name every product', async () => {
     const { stage, run } = await inBucket();
     const secret = { pid: 1, controlToken: 'secret-token', dataDir: '/d' };
     const other = { ...aNewRun('x', 3), settings: { ...run.settings, sandbox: secret } };
     await writeRunDescription(stage.objects, other, ['a', '日本\n"x"', 'c '], systemClock);
     const description = (await readRunDescription(stage.objects, other.id))!;
-    expect(await readProductIds(stage.objects, description)).toEqual(['a', '日本\n"x"', 'c ']);
+    expect(await readProductList(stage.objects, description)).toEqual({ ids: ['a', '日本\n"x"', 'c '] });
     expect(rebuiltRun(description)).toEqual({
       ...other,
       privateKey: '',

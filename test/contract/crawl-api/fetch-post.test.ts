@@ -2,7 +2,7 @@
 import type http from 'node:http';
 import { describe, expect, it } from 'vitest';
 import type { PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
-import type { PostBody } from '../../../shared/domain/page-requests.ts';
+import type { PostBody } from '../../../shared/adapters/requests/page-requests.ts';
 import { cleanups, createFetcher, html, noHooks, page, serveRaw } from './fetch-stage.ts';
 import { startStub } from './http-stub.ts';
 

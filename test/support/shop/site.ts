@@ -17,6 +17,7 @@ import { behaviourOfPrefix } from './prefixes.ts';
 import { STRANGE_IDS, expectedProduct, numberOfProduct } from './product.ts';
 import { renderReviews } from './reviews.ts';
 import type { Rules } from './rules.ts';
+import { productOfSlug } from './slugs.ts';
 
 export interface ShopSettings {
   seed: number;
@@ -53,7 +54,8 @@ export function placeOf(url: string): Place {
   if (SITEMAP.test(path)) return { kind: 'sitemap', path, query, id: null };
   if (ASSETS.test(path)) return { kind: 'asset', path, query, id: null };
   if (DATA.test(path)) return { kind: 'data', path, query, id: decodedId(path, '/api/item/') };
-  return { kind: 'page', path, query, id: decodedId(path, '/item/') ?? decodedId(path, '/reviews/') };
+  const id = decodedId(path, '/item/') ?? decodedId(path, '/reviews/') ?? productOfSlug(path);
+  return { kind: 'page', path, query, id };
 }
 
 /** A slash within an ID is encoded as %2F. */

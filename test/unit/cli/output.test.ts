@@ -82,7 +82,7 @@ describe('text on the terminal', () => {
   it('cannot forge a line of a table, or of the robots.txt output', () => {
     expect(renderTable(['url'], [['a\nb']]).split('\n')).toEqual(['url', 'a\\u000ab']);
     const none = { version: '1', access: 'none' as const, rules: [], crawlDelayMs: null, source: 'x\nOK' };
-    const { warnings } = findingsOf(none, { productUrl: 'https://s.example/{id}', intervalMs: 1 }, ['1']);
+    const { warnings } = findingsOf(none, { productUrl: 'https://s.example/{id}', intervalMs: 1 }, { ids: ['1'] });
     expect(warnings.join()).toContain('x\\u000aOK');
   });
 });

@@ -23,11 +23,11 @@ import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.
 import { cookiesOf } from '../../../shared/adapters/http/cookie-jar.ts';
 import { oneTitle } from '../../support/one-title.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
-import type { PostBody } from '../../../shared/domain/page-requests.ts';
+import type { PostBody } from '../../../shared/adapters/requests/page-requests.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import type { PageMapping, Row } from '../../../shared/domain/mapping.ts';
-import type { RequestTemplate } from '../../../shared/domain/request-body.ts';
+import type { RequestTemplate } from '../../../shared/domain/request-template.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';

@@ -1,9 +1,9 @@
 /** Products that are requested by POST: pace, redirects, conditions, further pages, evidence, canary pages. */
 import { describe, expect, it } from 'vitest';
-import type { PostBody } from '../../../shared/domain/page-requests.ts';
-import type { RequestTemplate } from '../../../shared/domain/request-body.ts';
+import type { PostBody } from '../../../shared/adapters/requests/page-requests.ts';
+import type { RequestTemplate } from '../../../shared/domain/request-template.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
-import { requestIdentity } from '../../../shared/domain/request-identity.ts';
+import { identityOf } from '../../../shared/adapters/requests/page-requests.ts';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import {
   crawl,
@@ -24,8 +24,7 @@ import { createQueue, orders } from './fakes.ts';
 const request: RequestTemplate = { method: 'POST', body: '{"id":"{id}"}', contentType: 'application/json' };
 const productUrl = `${SHOP}/api`;
 const posted = { request, productUrl };
-const identityOf = (id: string): string =>
-  requestIdentity({ url: productUrl, method: 'POST', body: JSON.stringify({ id }) });
+const identityFor = (id: string): string => identityOf({ url: productUrl, post: { body: JSON.stringify({ id }) } });
 const redirect = (status: number, to = '/other'): PageResult => ({
   kind: 'redirect',
   reply: reply('/api', status),
@@ -55,7 +54,7 @@ describe('products that are requested by POST', () => {
       outcome: 'failed',
       reason: 'redirect',
       detail: `302 to ${SHOP}/other (redirect-post)`,
-      evidence: { rule: 'redirect-post', request: { identity: identityOf('p2'), body: '{"id":"p2"}' } },
+      evidence: { rule: 'redirect-post', request: { identity: identityFor('p2'), body: '{"id":"p2"}' } },
     });
   });
 
@@ -159,13 +158,16 @@ describe('an incident names the request', () => {
     const { queue } = await crawl(2, (path, tries) => (tries === 1 ? fine(path) : refused(429)), posted);
     expect(queue.state.incident?.evidence).toMatchObject({
       rule: 'status-429',
-      request: { identity: identityOf('p2'), body: '{"id":"p2"}' },
+      request: { identity: identityFor('p2'), body: '{"id":"p2"}' },
     });
   });
 
   it('when every product is gone', async () => {
     const { queue } = await crawl(5, () => notFound, posted);
-    expect(queue.state.incident?.evidence).toMatchObject({ rule: 'all-gone', request: { identity: identityOf('p1') } });
+    expect(queue.state.incident?.evidence).toMatchObject({
+      rule: 'all-gone',
+      request: { identity: identityFor('p1') },
+    });
   });
 
   it('when the site has become slow', async () => {

@@ -14,7 +14,7 @@ import {
 import { parseForeign } from '../../../../shared/wire/foreign-json.ts';
 import { importPrivateKey, sha256Hex } from '../../../../shared/wire/signature.ts';
 import { gzipLines } from './gzip-lines.ts';
-import type { NewRun } from '../../model/stores.ts';
+import type { RunToStore } from '../../model/stores.ts';
 
 /** Reason in the row of an instance that is known from the bucket only. */
 export const REBUILT = 'rebuilt';
@@ -34,14 +34,14 @@ const PAUSES = { firstMs: 250, maxMs: 10_000 };
  */
 export async function writeRunDescription(
   objects: ObjectStore,
-  run: NewRun,
+  run: RunToStore,
   ids: readonly string[],
   clock: Clock,
 ): Promise<void> {
   const products: RunDescription['products'] = [];
   for (let first = 0; first < ids.length; first += LIST_PRODUCTS) {
     const piece = ids.slice(first, first + LIST_PRODUCTS);
-    const lines = piece.map((id, i) => `${JSON.stringify({ n: first + i + 1, id })}\n`);
+    const lines = piece.map((id, i) => `${JSON.stringify({ n: first + i + 1, id, url: run.urls?.get(id) })}\n`);
     const bytes = gzipSync(lines.join(''), { level: 3 });
     const key = productListKey(run.id, products.length);
     await put({ objects, clock }, key, bytes, 'application/gzip');
@@ -99,9 +99,16 @@ export async function readRunDescription(objects: ObjectStore, runId: string): P
   }
 }
 
-/** The IDs of the run's products in the order of their numbers. Throws `object-missing` and `object-corrupt`. */
-export async function readProductIds(objects: ObjectStore, description: RunDescription): Promise<string[]> {
+/**
+ * The IDs of the run's products in the order of their numbers, and the URLs of those that have their own. Throws
+ * `object-missing` and `object-corrupt`.
+ */
+export async function readProductList(
+  objects: ObjectStore,
+  description: RunDescription,
+): Promise<{ ids: string[] } & Pick<RunToStore, 'urls'>> {
   const ids: string[] = [];
+  const urls = new Map<string, string>();
   for (const { key, sha256, products } of description.products) {
     const bytes = await objects.get(key);
     if (!bytes) throw new AppError('object-missing', `the bucket has no object ${key}`);
@@ -111,9 +118,10 @@ export async function readProductIds(objects: ObjectStore, description: RunDescr
     try {
       for await (const lines of gzipLines(bytes, LIST_BYTES))
         for (const line of lines) {
-          const { n, id } = parseForeign(listedProductSchema, line);
+          const { n, id, url } = parseForeign(listedProductSchema, line);
           if (n !== ids.length + 1) throw new Error(`it has no product ${ids.length + 1}`);
           ids.push(id);
+          if (url !== undefined) urls.set(id, url);
         }
     } catch (error) {
       throw new AppError('object-corrupt', `the object ${key} is not a list of products: ${describeError(error)}`, {
@@ -123,5 +131,5 @@ export async function readProductIds(objects: ObjectStore, description: RunDescr
     if (ids.length - before !== products)
       throw new AppError('object-corrupt', `the object ${key} does not have ${products} products`);
   }
-  return ids;
+  return { ids, ...(urls.size === 0 ? {} : { urls }) };
 }

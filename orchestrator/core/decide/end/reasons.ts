@@ -12,7 +12,8 @@ import {
   wordsOf,
 } from '../../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../../shared/domain/outcome.ts';
-import { asksByPost } from '../../../../shared/domain/page-requests.ts';
+import { asksByPost } from '../../../../shared/adapters/requests/page-requests.ts';
+import { hasOwnUrls } from '../../../../shared/domain/domains.ts';
 import { productUrl } from '../../../../shared/domain/product.ts';
 import { formatDuration, formatSize } from '../../../../shared/domain/quantity.ts';
 import { nameOf, type ReasonRow } from '../../../../shared/domain/reason-row.ts';
@@ -243,6 +244,8 @@ function todoOf(run: Run, group: Group, share: number): string {
 function goneTodo({ settings }: Run, share: number): string {
   if (settings.discover)
     return 'the addresses that were found are out of date: open one in a browser, and check discover.seeds';
+  if (hasOwnUrls(settings.site.productUrl))
+    return 'open one in a browser: if the site has the product, correct its URL in your table; otherwise the product list is out of date';
   return share >= NEARLY_ALL
     ? 'site.product_url makes addresses that the site does not have: compare it with the address of a product in a browser, correct it, then orchestrator run'
     : 'open one in a browser: if the site has the product, correct site.product_url; otherwise the product list is out of date';

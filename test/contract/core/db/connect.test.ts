@@ -256,6 +256,27 @@ eachEngine('Migrating', (database) => {
     expect(await db.knex('crawlfleet_schedule').first()).toMatchObject({ ...row, owner: null });
   });
 
+  it('makes room for whole URLs in the paths of items, and keeps those that are there', async () => {
+    const db = await opened(database().url);
+    await migrate(db);
+    const before = MIGRATIONS.findIndex(({ name }) => name === 'own-urls');
+    await db.knex('crawlfleet_migrations').where('version', '>', before).delete();
+    if (db.engine === 'mysql') await db.knex.raw('alter table crawlfleet_items modify path varchar(768)');
+    const item = { run_id: 'old', product_id: 'Ä' };
+    await db.knex('crawlfleet_items').insert([
+      { ...item, n: 1, path: '/item/Ä' },
+      { ...item, n: 2, path: null },
+    ]);
+    await migrate(db);
+    const url = `https://shop.example/${'a'.repeat(1_979)}`;
+    await db.knex('crawlfleet_items').insert({ ...item, n: 3, path: url });
+    const items = db.knex('crawlfleet_items').where({ run_id: 'old' }).orderBy('n');
+    expect(await items.clone().pluck('path')).toEqual(['/item/Ä', null, url]);
+    // Compared by bytes, as before.
+    expect(await items.clone().where({ path: '/item/ä' }).pluck('n')).toEqual([]);
+    await db.knex('crawlfleet_items').delete();
+  });
+
   it('refuses tables of a newer version', async () => {
     const db = await opened(database().url);
     await migrate(db);

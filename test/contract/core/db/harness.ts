@@ -178,7 +178,7 @@ export interface TestRun extends RunStores {
 export async function createRun(
   bench: Bench,
   products: number | readonly string[],
-  options: { chunkSize?: number; settings?: RunSettings } = {},
+  options: { chunkSize?: number; settings?: RunSettings; urls?: ReadonlyMap<string, string> } = {},
 ): Promise<TestRun> {
   const number = ++made;
   const id = `20261121-0215${String(number).padStart(2, '0')}-test`;
@@ -198,7 +198,8 @@ export async function createRun(
     privateKey: 'private',
     publicKey: `public-${number}`,
   };
-  await bench.stores.runs.create(created, ids, bench.fence, NOW);
+  const { urls } = options;
+  await bench.stores.runs.create({ ...created, ...(urls && { urls }) }, ids, bench.fence, NOW);
   return { ...bound(bench, id), id, table: own.results.table, created };
 }
 

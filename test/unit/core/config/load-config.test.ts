@@ -34,6 +34,8 @@ const POST = 'method: POST, reads_only: true';
 const withoutId = (key: string): string => withSite(key).replace('item/{id}', 'graphql');
 const withSection = (request: string): string =>
   GOOD.replace('{ fields: { title: "h1" } }', `{ fields: { title: "h1" }, request: ${request} }`);
+/** With `site.hosts` in place of `site.product_url`. */
+const withHosts = (hosts: string): string => GOOD.replace(/product_url: .*/, `hosts: ${hosts}`);
 const withDomains = (list: string): string => GOOD.replace('"https://shop.example/item/{id}"', list);
 
 function faultsOf(text: string, environment: Record<string, string> = {}, flags: FlagValue[] = []): string {
@@ -250,6 +252,21 @@ describe('loadConfig', () => {
     ).toBe('http://a.example/{id}?x=#1');
   });
 
+  it('reads site.hosts as domains whose products have URLs of their own', () => {
+    const canary = 'canaries: [{ id: "https://b.example/x#y", fields: { title: x } }]';
+    const { site } = readConfig(write(withHosts(`["https://a.example/", "http://b.example"]\n  ${canary}`))).values;
+    expect(site.product_url).toEqual([
+      { url: 'https://a.example/{url}', weight: 1 },
+      { url: 'http://b.example/{url}', weight: 1 },
+    ]);
+    expect(site.canaries).toEqual([{ id: 'https://b.example/x', fields: { title: 'x' } }]);
+  });
+
+  it('reads {path} as segments of an ID, which are no path of a discovery', () => {
+    const { site } = readConfig(write(GOOD.replace('{id}', '{path}.html?a=1'))).values;
+    expect(site.product_url).toBe('https://shop.example/item/{segments}.html?a=1');
+  });
+
   it('lists all faults together, each with its line', () => {
     const text = faultsOf(`site:
   product_url: "https://shop.example/item"
@@ -288,6 +305,27 @@ database: { url: "postgres://x" }
       'site.product_url.1.url: must be on a host of its own',
       withDomains('[{ url: "https://a.example/{id}" }, { url: "http://www.a.example:8080/{id}" }]'),
     ],
+    [
+      'line 1: site.product_url: missing; or site.hosts',
+      GOOD.replace(/product_url.*/, 'interval: 1s').replace('  interval: 200ms\n', ''),
+    ],
+    ['site.hosts: takes the place of site.product_url', withSite('hosts: ["https://a.example"]')],
+    ['site.hosts: must name at least one host', withHosts('[]')],
+    ['site.hosts.0: must be a host alone, such as https://a.example', withHosts('["https://a.example/shop"]')],
+    ['site.hosts.0: must be a host alone', withHosts('["https://me:pw@a.example"]')],
+    ['site.hosts.0: must begin with http', withHosts('["a.example"]')],
+    [
+      'site.hosts: go with a request body without {id}',
+      withHosts(`["https://a.example"]\n  request: { ${POST}, body: { id: "{id}" } }`),
+    ],
+    ['site.hosts.1: is named before', withHosts('["https://a.example", "http://www.a.example:8080"]')],
+    [
+      'site.canaries.0.id: must be the URL of a product on one of site.hosts',
+      withHosts('["https://a.example"]\n  canaries: [{ id: P1, fields: { title: x } }]'),
+    ],
+    ['may contain no other placeholder than {id}', GOOD.replace('{id}', '{id}/{path}')],
+    ['must have {path} once, in the path, after a slash', GOOD.replace('item/{id}', 'item?p={path}')],
+    ['must have {path} once, in the path, after a slash', GOOD.replace('item/{id}', 'item-{path}')],
     ['must be longer than zero', GOOD.replace('200ms', '0s')],
     ['cannot read the mapping none.yaml', GOOD.replace('{ fields: { title: "h1" } }', 'none.yaml')],
     ['site.mapping.fields.title', GOOD.replace('"h1"', '"h1[["')],

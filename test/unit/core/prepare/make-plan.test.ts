@@ -13,6 +13,9 @@ import { packSettingsOf } from '../../../../orchestrator/core/act/launches/crawl
 import { newRunKeys } from '../../../../orchestrator/core/new-run.ts';
 import { IGNORED_ROBOTS } from '../../../../orchestrator/core/model/robots-pace.ts';
 import type { RobotsPolicy } from '../../../../shared/domain/robots-matcher.ts';
+import { domainPaces } from '../../../../shared/domain/domains.ts';
+import { siteOrigins } from '../../../../shared/domain/product.ts';
+import { combinePolicies } from '../../../../shared/domain/robots.ts';
 import { aRun, ALLOW_ALL } from '../builders.ts';
 
 const TARGET: Target = { dryRun: true, kind: 'sandbox', region: 'ap-northeast-1', bucket: 'b-1', endpoint: null };
@@ -49,6 +52,54 @@ const factsOf = (config: Config): PlanFacts => ({
 
 const plan = (robots: RobotsPolicy, site = {}, count = 2_000): Plan =>
   planOf(config(site), { products: products(count), robots });
+
+describe('the plan of products with URLs of their own', () => {
+  const hosts = [
+    { origin: 'https://a.example', products: 1_500 },
+    { origin: 'https://b.example', products: 500 },
+  ];
+  const own = config({ product_url: undefined, hosts: hosts.map(({ origin }) => origin) });
+  const urls = new Map(products(2_000).ids.map((id, i) => [id, `${hosts[i < 1_500 ? 0 : 1]!.origin}/${id}`]));
+  const list: ProductList = { ...products(2_000), urls, hosts, urlNotes: ['a note'] };
+
+  it('follows the busiest host, by the shares of the list', () => {
+    const made = planOf(own, { products: list });
+    const weighted = hosts.map(({ origin, products: weight }) => ({ url: `${origin}/{id}`, weight: weight / 2 }));
+    const same = planOf(config({ product_url: weighted }), { products: products(2_000) });
+    expect(made).toEqual({ ...same, hosts, warnings: ['a note', ...same.warnings] });
+    expect(made.domains).toEqual({ count: 2, busiestShare: 0.75 });
+    expect(settingsOf(own, TARGET, made).site.productUrl).toEqual([
+      { url: 'https://a.example/{url}', weight: 1_500 },
+      { url: 'https://b.example/{url}', weight: 500 },
+    ]);
+  });
+
+  it('keeps the place of a host without a product, whose robots.txt is read, too', () => {
+    const idle = [hosts[0]!, { ...hosts[1]!, products: 0 }];
+    const { site } = settingsOf(own, TARGET, planOf(own, { products: { ...list, hosts: idle } }));
+    expect(siteOrigins(site.productUrl)).toEqual(['https://a.example', 'https://b.example']);
+    expect(domainPaces(site.productUrl, null)[1]!.share).toBeLessThan(1e-6);
+  });
+
+  it('asks the robots.txt of its host for each URL, and for none that is not requested', () => {
+    const rules = (pattern: string): RobotsPolicy => ({
+      ...ALLOW_ALL,
+      access: 'rules',
+      rules: [{ allow: false, pattern }],
+    });
+    const robots = combinePolicies([rules('/none'), rules('/p')]);
+    const some = { ids: ['p1', 'p2', 'x'], duplicates: 0, hosts };
+    const known = new Map([
+      ['p1', 'https://a.example/p1'],
+      ['p2', 'https://b.example/p2'],
+      ['x', 'https://elsewhere.example/none'],
+    ]);
+    const { warnings } = planOf(own, { products: { ...some, urls: known }, robots });
+    expect(warnings).toContainEqual(
+      'robots.txt forbids 1 of 3 products, for example https://b.example/p2; they will end as failed(robots)',
+    );
+  });
+});
 
 describe('the plan and the browser', () => {
   it('plans for a boot that installs Chromium, and names the remedy', () => {

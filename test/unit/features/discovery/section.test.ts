@@ -54,6 +54,17 @@ describe('site.follow', () => {
     expect(rulesOf(read({ follow: '{ deny: [/admin, "/ads?b=2&a=1"] }' })).run.deny).toEqual(deny);
   });
 
+  it('is that of the first of site.hosts, with its canaries', () => {
+    const own = read({}, {});
+    const urls = ['https://shop.example', 'https://b.example'].map((host) => ({ url: `${host}/{url}`, weight: 1 }));
+    const canaries = ['https://b.example/b', 'https://shop.example/a?x=1'].map((id) => ({ id, fields: {} }));
+    const site = { ...own.values.site, product_url: urls, canaries };
+    const { values, discovery } = discoveryConfig({ ...own, values: { ...own.values, site } });
+    expect(values.site).toMatchObject({ product_url: 'https://shop.example/{path}', hosts: null });
+    expect(values.site.canaries).toEqual([{ id: '/a?x=1', fields: {} }]);
+    expect(discovery!.origin).toBe('https://shop.example');
+  });
+
   it('has further hosts for further pages only', () => {
     const follow = '{ hosts: ["https://reviews.example/"], deny: [/admin, reviews.example] }';
     const { run, discovery } = rulesOf(read({ follow }));

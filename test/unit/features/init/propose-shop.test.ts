@@ -16,13 +16,23 @@ describe('the files that `init --url` writes', () => {
     'have %s as it is, and are valid',
     (template) => {
       const fields = [{ ...FIELD, name: 'title', sources: [{ css: 'h1' }], values: ['x\u2028y'], doubt: 'why' }];
-      writeFileSync(join(folder, 'fleet.yaml'), fleetFileOf({ template, render: 'browser' }));
+      writeFileSync(join(folder, 'fleet.yaml'), fleetFileOf({ template, own: null, render: 'browser' }));
       writeFileSync(join(folder, 'mapping.yaml'), mappingFileOf({ fields, ids: ['1'] }));
       const { values, mapping } = readConfig(join(folder, 'fleet.yaml'), {});
       expect(values.site).toMatchObject({ product_url: template, render: 'browser' });
       expect(mapping.pages[0]!.fields.map(({ name }) => name)).toEqual(['title']);
     },
   );
+
+  it('have the hosts of products with URLs of their own, and a query with their URLs', () => {
+    const own = { hosts: ['https://s.example', 'https://b.example'], urls: [] };
+    const text = fleetFileOf({ template: null, own, render: 'http' });
+    writeFileSync(join(folder, 'fleet.yaml'), text);
+    const { values } = readConfig(join(folder, 'fleet.yaml'), {});
+    expect(values.site.hosts).toEqual(own.hosts);
+    expect(values.products.query).toBe('select id, url from products');
+    expect(text).not.toContain('{id}');
+  });
 
   it('show above each field what it gave, and a doubt', () => {
     const price = { ...FIELD, name: 'price', sources: [{ css: '.price' }], options: { price: true } };

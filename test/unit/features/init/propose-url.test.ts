@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { distinctPages, proposeProductUrl } from '../../../../orchestrator/features/init/propose-url.ts';
+import { distinctPages, proposeHosts, proposeProductUrl } from '../../../../orchestrator/features/init/propose-url.ts';
 
 describe('the URL of a product page', () => {
   it.each([
@@ -68,5 +68,25 @@ describe('the pages of several addresses', () => {
       'https://s.example/item/A/b',
     ];
     expect(distinctPages(urls)).toEqual(urls);
+  });
+});
+
+describe('products with URLs of their own', () => {
+  it('are proposed where no part of their URLs can be an ID', () => {
+    const urls = ['https://www.shop.example/tea/red-pot.html?utm_source=x#a', 'https://b.example/cups/mug/'];
+    expect(proposeProductUrl(urls)).toBeNull();
+    expect(proposeHosts(urls)).toEqual({
+      hosts: ['https://www.shop.example', 'https://b.example'],
+      ids: ['red-pot', 'mug'],
+      urls: ['https://www.shop.example/tea/red-pot.html', 'https://b.example/cups/mug/'],
+    });
+  });
+
+  it('have the whole URL for an ID where its last part names several', () => {
+    const urls = ['https://shop.example/a/item.html?x=1', 'http://shop.example/b/item.html'];
+    expect(proposeHosts(urls)).toMatchObject({
+      hosts: ['https://shop.example'],
+      ids: ['shop.example/a/item.html?x=1', 'shop.example/b/item.html'],
+    });
   });
 });

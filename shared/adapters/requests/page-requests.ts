@@ -1,8 +1,10 @@
 /** How each page is requested: by GET, or as `site.request` or a section of the mapping says. */
-import type { PageMapping } from './mapping.ts';
-import { fillBody, type RequestTemplate } from './request-body.ts';
-import { requestIdentity } from './request-identity.ts';
-import { indexSections } from './url-patterns.ts';
+import { createHash } from 'node:crypto';
+import type { RequestTemplate } from '../../domain/request-template.ts';
+import type { PageMapping } from '../../domain/mapping.ts';
+import { fillBody } from './request-body.ts';
+import { requestIdentity } from '../../domain/request-identity.ts';
+import { indexSections } from '../../domain/url-patterns.ts';
 
 /** What a POST request sends. */
 export interface PostBody {
@@ -18,7 +20,10 @@ export interface PageRequest {
 }
 
 export const identityOf = ({ url, post }: PageRequest): string =>
-  requestIdentity(post === undefined ? { url } : { url, method: 'POST', body: post.body });
+  requestIdentity(post === undefined ? { url } : { url, method: 'POST', bodyHash: hashOf(post.body) });
+
+/** 128 bits: no two bodies of a run have the same. */
+const hashOf = (body: string): string => createHash('sha256').update(body).digest('hex').slice(0, 32);
 
 /** What the requests of a site are made from. */
 interface RequestSettings {

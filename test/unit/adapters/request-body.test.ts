@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bodyNamesProduct, fillBody, findBodyFault, kindOfBody } from '../../../shared/domain/request-body.ts';
+import {
+  bodyNamesProduct,
+  fillBody,
+  findBodyFault,
+  kindOfBody,
+} from '../../../shared/adapters/requests/request-body.ts';
 
 const JSON_TYPE = 'application/json';
 const FORM = 'application/x-www-form-urlencoded';

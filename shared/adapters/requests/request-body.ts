@@ -2,13 +2,8 @@
  * The body of a POST request: a template in which `{id}` stands for the product ID, escaped for its place. The ID comes
  * from a table and may have any character; in no place may it end a text, add a member, or change an operation.
  */
+import type { RequestTemplate } from '../../domain/request-template.ts';
 import { readDocument } from './graphql-document.ts';
-
-/** How a page is requested: as a configuration or a section of a mapping says it. */
-export type RequestTemplate =
-  | { method: 'GET' }
-  /** `contentType` is omitted where the body is empty. */
-  | { method: 'POST'; body: string; contentType?: string };
 
 type BodyKind = 'json' | 'form' | 'graphql' | 'text';
 

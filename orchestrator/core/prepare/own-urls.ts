@@ -1,0 +1,101 @@
+/** What a plan says of products with URLs of their own, and of IDs that make no URL. */
+import { domainAt, hasOwnUrls, type ProductUrl } from '../../../shared/domain/domains.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { siteOrigins } from '../../../shared/domain/product.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import type { Config } from '../config/load-config.ts';
+import type { ListedUrls } from '../db/listed-urls.ts';
+import type { HostShare } from '../plan/plan.ts';
+import { plural } from '../plan/wording.ts';
+
+/** The part of a ProductList that is about URLs. */
+export interface ProductUrls {
+  /** By ID, as they are requested; omitted where IDs make the URLs. */
+  urls?: ReadonlyMap<string, string>;
+  /** How many of the products each of `site.hosts` has; omitted without it. */
+  hosts?: HostShare[];
+  /** What the user should know of them. */
+  urlNotes?: string[];
+}
+
+/**
+ * The URLs of these products. Throws `products-query` when more of them have none to request than `run.max_failed`
+ * allows. @param place what `row` counts: `row` or `line`
+ */
+export function productUrlsOf(
+  { values: { site, run } }: Pick<Config, 'values'>,
+  ids: readonly string[],
+  listed: ListedUrls,
+  place: 'row' | 'line' = 'row',
+): ProductUrls {
+  // Of the whole list, of which a night may crawl only what is due.
+  const { products: unusable, of: total, named } = listed.unusable;
+  const examples = named.map(({ row, id, fault }) => `${place} ${row} (${oneLine(id).slice(0, 60)}): ${fault}`);
+  const which = `${examples.join('; ')}${unusable > named.length ? `; and ${unusable - named.length} more` : ''}`;
+  const have = `${unusable.toLocaleString('en')} of ${plural(total, 'product')} ${unusable === 1 ? 'has' : 'have'} no URL to request`;
+  if (unusable > run.max_failed * total)
+    throw new AppError('products-query', `${have}, more than run.max_failed allows: ${which}`, {
+      hint: 'Correct these rows, or leave them out in the query. site.hosts names the hosts that URLs may have.',
+    });
+  const notes = [
+    ...(listed.ignoresColumn
+      ? [
+          'products.query yields a column url, which is ignored: site.product_url makes the URLs. site.hosts in its place takes them from that column',
+        ]
+      : []),
+    ...(unusable > 0 ? [`${have}, and will end as failed(redirect) without a request: ${which}`] : []),
+  ];
+  if (listed.urls === null || !hasOwnUrls(site.product_url)) return notes.length > 0 ? { urlNotes: notes } : {};
+  const hosts = countHosts(site.product_url, ids, listed.urls);
+  const idle = hosts.filter(({ products }) => products === 0).map(({ origin }) => origin);
+  if (idle.length > 0) notes.push(`no product has a URL on ${idle.join(', ')}, which site.hosts names`);
+  return { urls: listed.urls, hosts, urlNotes: [...notes, ...sharedUrls(ids, listed.urls)] };
+}
+
+/** How many of the products each of `site.hosts` has. */
+export function countHosts(
+  productUrl: Exclude<ProductUrl, string>,
+  ids: readonly string[],
+  urls: ReadonlyMap<string, string>,
+): HostShare[] {
+  const hosts = siteOrigins(productUrl).map((origin) => ({ origin, products: 0 }));
+  for (const id of ids) {
+    const url = URL.parse(urls.get(id) ?? '');
+    const domain = url === null ? undefined : domainAt(productUrl, url);
+    if (domain !== undefined) hosts[domain]!.products++;
+  }
+  return hosts;
+}
+
+/** These products of a list, with their URLs. */
+export function someOf(
+  { urls, urlNotes }: ProductUrls,
+  ids: string[],
+  { values: { site } }: Pick<Config, 'values'>,
+): ProductUrls & { ids: string[]; duplicates: number } {
+  const { product_url: productUrl } = site;
+  const own = urls && hasOwnUrls(productUrl) ? { urls, hosts: countHosts(productUrl, ids, urls) } : {};
+  return { ids, duplicates: 0, ...own, ...(urlNotes === undefined ? {} : { urlNotes }) };
+}
+
+/** One line when products have the URL of another one. */
+function sharedUrls(ids: readonly string[], urls: ReadonlyMap<string, string>): string[] {
+  const firsts = new Map<string, string>();
+  let shared = 0;
+  let example: string | null = null;
+  for (const id of ids) {
+    const url = urls.get(id);
+    if (url === undefined || !url.startsWith('http')) continue;
+    const first = firsts.get(url);
+    if (first === undefined) {
+      firsts.set(url, id);
+      continue;
+    }
+    shared++;
+    example ??= `${oneLine(first).slice(0, 60)} and ${oneLine(id).slice(0, 60)} (${url.slice(0, 200)})`;
+  }
+  if (example === null) return [];
+  return [
+    `${plural(shared, 'product')} ${shared === 1 ? 'has' : 'have'} the URL of another one, for example ${example}: it is requested for each of them`,
+  ];
+}
