@@ -7,7 +7,7 @@ import { describeMissingField } from '../../shared/domain/failure-kind.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import type { LeftOutReason } from '../../shared/domain/left-out.ts';
 import { findUrlFault } from '../../shared/domain/own-url.ts';
-import { identityOf, type PageRequest, type PageRequests } from '../../shared/adapters/requests/page-requests.ts';
+import type { PageRequest, PageRequests } from '../../shared/adapters/requests/page-requests.ts';
 import { DEFAULT_MAX_PAGES } from '../../shared/domain/pages-per-product.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import { bodyNamesProduct } from '../../shared/adapters/requests/request-body.ts';

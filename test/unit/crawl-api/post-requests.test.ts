@@ -1,9 +1,8 @@
 /** Products that are requested by POST: pace, redirects, conditions, further pages, evidence, canary pages. */
 import { describe, expect, it } from 'vitest';
-import type { PostBody } from '../../../shared/adapters/requests/page-requests.ts';
+import { identityOf, type PostBody } from '../../../shared/adapters/requests/page-requests.ts';
 import type { RequestTemplate } from '../../../shared/domain/request-template.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
-import { identityOf } from '../../../shared/adapters/requests/page-requests.ts';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import {
   crawl,
