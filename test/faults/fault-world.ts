@@ -76,7 +76,7 @@ const BOOT_MS = 200;
 const REPLY_MS = 5_000;
 /** Rounds after which a main server has read what was stored before the first of them. */
 const READ_ROUNDS = 2;
-/** One product in so many comes without one of its further pages. */
+/** Of this many products one comes without one of its further pages. */
 const PARTIAL_EACH = 6;
 /** Far more than any run takes. */
 const MAX_EVENTS = 400_000;
