@@ -51,7 +51,7 @@ const LIBRARIES: Record<string, string[]> = {
   re2js: ['shared/adapters/steps/', 'crawl-api/politeness/site-rules.ts'],
   'css-select': ['crawl-api/extract/'],
   domhandler: ['crawl-api/extract/'],
-  graphql: ['shared/adapters/requests/'],
+  graphql: ['orchestrator/core/config/'],
   'json-p3': ['shared/adapters/steps/'],
   luxon: ['shared/adapters/steps/'],
   htmlparser2: ['crawl-api/extract/', 'sandbox/', 'orchestrator/features/discovery/'],

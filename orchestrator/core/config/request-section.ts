@@ -6,13 +6,9 @@ import { hasOwnUrls, type ProductUrl, templatesOf, URL_MARK } from '../../../sha
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { asksByPost, PageRequests } from '../../../shared/adapters/requests/page-requests.ts';
 import { fillTemplate, SEGMENTS_MARK } from '../../../shared/domain/product.ts';
-import {
-  bodyNamesProduct,
-  findBodyFault,
-  findDocumentFault,
-  kindOfBody,
-} from '../../../shared/adapters/requests/request-body.ts';
+import { bodyNamesProduct, kindOfBody } from '../../../shared/adapters/requests/request-body.ts';
 import type { MappingFault } from './faults.ts';
+import { findBodyFault, findDocumentFault, withSelections } from './request-body-check.ts';
 import { text } from './forms.ts';
 
 const MAX_BODY_CHARS = 100_000;
@@ -81,7 +77,9 @@ function faultsOf(request: RequestSection): MappingFault[] {
 export function requestOf(section: RequestSection): RequestTemplate {
   if (section.method === 'GET') return { method: 'GET' };
   const body = bodyOf(section);
-  return { method: 'POST', body, ...(body === '' ? {} : { contentType: section.content_type }) };
+  if (body === '') return { method: 'POST', body };
+  const { content_type: contentType } = section;
+  return { method: 'POST', body: withSelections(body, contentType), contentType };
 }
 
 /** `site.request` as instances have it; nothing for GET. */

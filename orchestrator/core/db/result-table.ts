@@ -101,11 +101,16 @@ export async function createResultTable(
     `product_id ${productIdType(db, mapping)} not null`,
     ...(hasRows(mapping) ? [`row_key ${rowKeyType(db)} not null`] : []),
     ...needed.map((c) => `?? ${c.declared}`),
-    `primary key (${keyColumns(mapping).join(', ')})`,
   ];
   await inQuery(db, async (knex) => {
     if (await readTable(knex, db, table)) return;
-    await createTable(knex, db, { table, lines, names: needed.map((c) => c.name), indexes: { run_id: 'run_id' } });
+    await createTable(knex, db, {
+      table,
+      lines,
+      markedKey: keyColumns(mapping),
+      names: needed.map((c) => c.name),
+      indexes: { run_id: 'run_id' },
+    });
   });
   for (const { afterPublish } of features) await afterPublish?.createTables?.(db, results, mapping);
 }

@@ -22,7 +22,7 @@ export interface ColumnInfo {
 
 export interface TableInfo {
   kind: 'table' | 'view';
-  /** True for a table that createTable has made. */
+  /** True for a result table that crawlfleet has made. */
   isOurs: boolean;
   /** `InnoDB`; null on SQLite. */
   engine: string | null;
@@ -154,7 +154,7 @@ async function readSqliteTable(knex: Knex, table: string): Promise<TableInfo | n
   if (one && more.length === 0) keys.push({ name: 'primary key', column: one.name, whole: true });
   return {
     kind: found.type,
-    isOurs: found.sql.includes(`/* ${MADE_BY} */`),
+    isOurs: new RegExp(`\\bconstraint\\s+.?${MADE_BY}\\b`, 'i').test(found.sql),
     engine: null,
     columns: rows.map((row) => fromSqlite(row, indexes.find((i) => i.col === row.name)?.collation ?? 'BINARY')),
     uniqueKeys: groupKeys(keys),

@@ -9,6 +9,8 @@ export interface NewTable {
   table: string;
   /** Columns and keys, as in a CREATE TABLE; names may stand as `??`. */
   lines: readonly string[];
+  /** Columns of the primary key of a result table, which is then marked as made by us. */
+  markedKey?: readonly string[];
   /** The names for `??`, in order. */
   names?: readonly string[];
   /** The columns of each index, by its name. */
@@ -21,16 +23,21 @@ export interface NewTable {
  */
 const optionsOf = (db: Engine): string => (db.engine === 'mysql' ? ' engine=InnoDB default character set utf8mb4' : '');
 
-/** Stands in the tables that createTable has made: as their comment, and on SQLite in the statement that it keeps. */
-export const MADE_BY = 'made by crawlfleet';
+/** Stands in result tables that we have made: as their comment, and on SQLite as the name of their primary key. */
+export const MADE_BY = 'made_by_crawlfleet';
 
-/** Creates the table unless it exists, and marks it as ours. */
-export async function createTable(knex: Knex, db: Engine, { table, lines, names = [], indexes = {} }: NewTable) {
+/** Creates the table unless it exists. */
+export async function createTable(
+  knex: Knex,
+  db: Engine,
+  { table, lines: given, markedKey, names = [], indexes = {} }: NewTable,
+) {
   const mysql = db.engine === 'mysql';
+  const key = markedKey ? [`${mysql ? '' : `constraint ${MADE_BY} `}primary key (${markedKey.join(', ')})`] : [];
+  const lines = [...given, ...key];
   const all = mysql ? [...lines, ...Object.values(indexes).map((columns) => `key (${columns})`)] : lines;
-  const mark = mysql ? ` comment='${MADE_BY}'` : '';
-  const columns = `${mysql ? '' : `/* ${MADE_BY} */ `}${all.join(', ')}`;
-  await knex.raw(`create table if not exists ?? (${columns})${optionsOf(db)}${mark}`, [table, ...names]);
+  const comment = mysql && markedKey ? ` comment='${MADE_BY}'` : '';
+  await knex.raw(`create table if not exists ?? (${all.join(', ')})${optionsOf(db)}${comment}`, [table, ...names]);
   if (mysql) return;
   for (const [name, columns] of Object.entries(indexes))
     await knex.raw(`create index if not exists ?? on ?? (${columns})`, [`${table}_${name}`, table]);

@@ -3,7 +3,6 @@
  * from a table and may have any character; in no place may it end a text, add a member, or change an operation.
  */
 import type { RequestTemplate } from '../../domain/request-template.ts';
-import { readDocument } from './graphql-document.ts';
 
 type BodyKind = 'json' | 'form' | 'graphql' | 'text';
 
@@ -17,7 +16,8 @@ const KINDS: [RegExp, BodyKind][] = [
 /** A body is sent as UTF-8. */
 const CHARSET = /\s*;\s*charset="?utf-8"?\s*$/i;
 
-const MARK = '{id}';
+/** Stands for the ID in a template. */
+export const ID_MARK = '{id}';
 
 /** Null for a type that no body may have. */
 export function kindOfBody(contentType: string): BodyKind | null {
@@ -30,74 +30,89 @@ export function fillBody(
   { body, contentType = 'text/plain' }: RequestTemplate & { method: 'POST' },
   id: string,
 ): string {
-  if (!body.includes(MARK) && !/%7Bid%7D/i.test(body)) return body;
-  switch (kindOfBody(contentType)) {
-    case 'json':
-      return fillJson(body, id);
-    case 'form':
-      return fillForm(body, id);
-    case 'text':
-      return fillText(body, id);
-    case 'graphql':
-    case null:
-      return body;
-  }
+  return body.includes(ID_MARK) || /%7Bid%7D/i.test(body) ? rewriteBody(body, contentType, fillerOf(id)) : body;
 }
 
 /** True when products with different IDs have different bodies. */
 export const bodyNamesProduct = (template: RequestTemplate | undefined): boolean =>
   template?.method === 'POST' && fillBody(template, 'a') !== fillBody(template, 'b');
 
+/** What takes the place of the marks in a body. */
+export interface BodyFiller {
+  /** The text in place of one that has a mark; called with what a form or a string of JSON stands for. */
+  textOf: (text: string) => string;
+  /** JSON in place of a mark that is no part of a string. */
+  value: string;
+}
+
+/** Outside of strings of JSON an ID is a number where it is one, else a string. */
+const fillerOf = (id: string): BodyFiller => ({
+  textOf: (text) => text.replaceAll(ID_MARK, () => id),
+  value: /^-?(?:0|[1-9]\d*)$/.test(id) ? id : JSON.stringify(id),
+});
+
+/** The body with its marks replaced, also those in JSON inside of other texts. */
+export function rewriteBody(body: string, contentType: string, filler: BodyFiller): string {
+  switch (kindOfBody(contentType)) {
+    case 'json':
+      return rewriteJson(body, filler);
+    case 'form':
+      return rewriteForm(body, filler);
+    case 'text':
+      return rewriteText(body, filler);
+    case 'graphql':
+    case null:
+      return body;
+  }
+}
+
 /** Strings, the mark outside of them, and what is between. */
 const JSON_PIECE = /"(?:[^"\\]|\\[^])*"|\{id\}|[^"{]+|[^]/g;
 
-/** In a string the ID is escaped; elsewhere it is a value: a number where it is one, else a string. */
-function fillJson(template: string, id: string): string {
+function rewriteJson(template: string, filler: BodyFiller): string {
   return template.replace(JSON_PIECE, (piece) => {
-    if (piece === MARK) return isNumber(id) ? id : JSON.stringify(id);
+    if (piece === ID_MARK) return filler.value;
     if (!piece.startsWith('"') || piece.length === 1) return piece;
     const text = JSON.parse(piece) as string;
-    return text.includes(MARK) ? JSON.stringify(fillText(text, id)) : piece;
+    return text.includes(ID_MARK) ? JSON.stringify(rewriteText(text, filler)) : piece;
   });
 }
 
-const isNumber = (id: string): boolean => /^-?(?:0|[1-9]\d*)$/.test(id);
-
-/** A text by itself; what is JSON or a GraphQL document inside another format is read as that. */
-function fillText(text: string, id: string): string {
-  if (text.trim() !== MARK && readDocument(text) !== null) return text;
-  return isJson(text) ? fillJson(text, id) : text.replaceAll(MARK, () => id);
-}
+const rewriteText = (text: string, filler: BodyFiller): string =>
+  isJson(text) ? rewriteJson(text, filler) : filler.textOf(text);
 
 /** `[{id}]` and `{"id": "{id}"}`, but not `{id}`. */
-function isJson(text: string): boolean {
-  return /^\s*[[{]/.test(text) && typeof parsed(text) === 'object';
+export function isJson(text: string): boolean {
+  return /^\s*[[{]/.test(text) && typeof parsedTemplate(text) === 'object';
 }
 
-function parsed(template: string): unknown {
+/** The value of a template of JSON, its texts with their marks; undefined for a text that is none. */
+export function parsedTemplate(template: string): unknown {
   try {
-    return JSON.parse(fillJson(template, 'x'));
+    return JSON.parse(rewriteJson(template, { textOf: (text) => text, value: '""' }));
   } catch {
     return undefined;
   }
 }
 
-function fillForm(template: string, id: string): string {
-  const fill = (part: string): string => {
-    const text = decode(part);
-    const filled = fillText(text, id);
-    return filled === text ? part : encodeURIComponent(filled).replace(/[!'()*]/g, percent);
+function rewriteForm(template: string, filler: BodyFiller): string {
+  const rewrite = (part: string): string => {
+    const text = decodeFormPart(part);
+    if (!text.includes(ID_MARK)) return part;
+    const rewritten = rewriteText(text, filler);
+    return rewritten === text ? part : encodeURIComponent(rewritten).replace(/[!'()*]/g, percent);
   };
   return template
     .split('&')
     .map((pair) => {
       const at = pair.indexOf('=');
-      return at === -1 ? fill(pair) : `${fill(pair.slice(0, at))}=${fill(pair.slice(at + 1))}`;
+      return at === -1 ? rewrite(pair) : `${rewrite(pair.slice(0, at))}=${rewrite(pair.slice(at + 1))}`;
     })
     .join('&');
 }
 
-function decode(part: string): string {
+/** What a name or value of a form stands for; itself where it is none. */
+export function decodeFormPart(part: string): string {
   try {
     return decodeURIComponent(part.replaceAll('+', ' '));
   } catch {
@@ -106,57 +121,3 @@ function decode(part: string): string {
 }
 
 const percent = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
-
-/** What is wrong with a body of this type; null when it may be sent. */
-export function findBodyFault(body: string, contentType: string): string | null {
-  switch (kindOfBody(contentType)) {
-    case 'json': {
-      const value = parsed(body);
-      return value === undefined ? 'is no JSON, with an ID in place of {id}' : findDocumentFault(value);
-    }
-    case 'form':
-      return findDocumentFault(Object.fromEntries(body.split('&').map(memberOf)));
-    case 'graphql':
-      return readDocument(body) === null ? 'is no GraphQL document' : findDocumentFault({ query: body });
-    case 'text':
-      return findDocumentFault(body);
-    case null:
-      return 'must be application/json or another type of JSON, application/x-www-form-urlencoded, application/graphql or text/plain; the charset, if it is named, utf-8';
-  }
-}
-
-function memberOf(pair: string): [string, string] {
-  const [name = '', ...value] = pair.split('=');
-  return [decode(name), decode(value.join('='))];
-}
-
-/** What is wrong with the GraphQL documents in a value, at any depth, also in texts that are JSON themselves. */
-export function findDocumentFault(value: unknown, operationName?: unknown): string | null {
-  if (typeof value === 'string') {
-    const inner = isJson(value) ? parsed(value) : undefined;
-    return inner === undefined ? findFaultOf(value, operationName) : findDocumentFault(inner);
-  }
-  if (typeof value !== 'object' || value === null) return null;
-  const name = Object.hasOwn(value, 'operationName') ? (value as Record<string, unknown>).operationName : undefined;
-  for (const member of Object.values(value)) {
-    const fault = findDocumentFault(member, name);
-    if (fault !== null) return fault;
-  }
-  return null;
-}
-
-function findFaultOf(text: string, operationName: unknown): string | null {
-  const document = text.trim() === MARK ? null : readDocument(text);
-  if (document === null) return null;
-  const { operations, hasIdAsValue } = document;
-  const writes = operations.find(({ type }) => type !== 'query');
-  if (writes)
-    return `has a GraphQL ${writes.type}${writes.name === null ? '' : ` (${writes.name})`}: a crawl only reads, with queries`;
-  if (hasIdAsValue) return 'has {id} inside a GraphQL document: declare a variable there, and give {id} in variables';
-  if (operations.length === 0) return 'has a GraphQL document without an operation';
-  const isNamed = typeof operationName === 'string' && operationName !== '';
-  if (isNamed && operations.every(({ name }) => name !== operationName))
-    return `has no GraphQL operation ${operationName}, which operationName asks for`;
-  if (!isNamed && operations.length > 1) return 'has several GraphQL operations: operationName must say which one';
-  return null;
-}

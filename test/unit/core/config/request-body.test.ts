@@ -1,16 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  bodyNamesProduct,
-  fillBody,
-  findBodyFault,
-  kindOfBody,
-} from '../../../shared/adapters/requests/request-body.ts';
+import { findBodyFault, withSelections } from '../../../../orchestrator/core/config/request-body-check.ts';
+import { bodyNamesProduct, fillBody, kindOfBody } from '../../../../shared/adapters/requests/request-body.ts';
 
 const JSON_TYPE = 'application/json';
 const FORM = 'application/x-www-form-urlencoded';
+/** As configured, and then as an instance fills it. */
 const fill = (body: string, id: string, contentType = JSON_TYPE): string =>
-  fillBody({ method: 'POST', body, contentType }, id);
+  fillBody({ method: 'POST', body: withSelections(body, contentType), contentType }, id);
 
 /** IDs that end a text, add a member, or name the mark. */
 const HOSTILE = [
@@ -78,7 +75,8 @@ describe('{id} in a body', () => {
     const query = 'query($id: ID!) { product(id: $id) {id} }';
     forEachId((id) => {
       expect(JSON.parse(fill(JSON.stringify({ query, variables: { id: '{id}' } }), id))).toEqual({
-        query,
+        // The same document, without the mark.
+        query: query.replace('{id}', '{ id }'),
         variables: { id },
       });
     });
@@ -90,7 +88,7 @@ describe('{id} in a body', () => {
       expect(JSON.parse(outer.variables)).toEqual({ id });
       const form = new URLSearchParams(fill('query=query($id:ID!){p(id:$id){id}}&variables={"id":"{id}"}', id, FORM));
       expect(JSON.parse(form.get('variables')!)).toEqual({ id });
-      expect(form.get('query')).toBe('query($id:ID!){p(id:$id){id}}');
+      expect(form.get('query')).toBe('query($id:ID!){p(id:$id){ id }}');
     });
   });
 
@@ -132,7 +130,7 @@ it.each<[string, string, boolean]>([
   ['', 'text/plain', false],
   ['a=%7bid%7d', FORM, true],
 ])('knows whether a body names the product: %s', (body, contentType, names) => {
-  expect(bodyNamesProduct({ method: 'POST', body, contentType })).toBe(names);
+  expect(bodyNamesProduct({ method: 'POST', body: withSelections(body, contentType), contentType })).toBe(names);
 });
 
 it.each<[string, string | null]>([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readDocument } from '../../../shared/adapters/requests/graphql-document.ts';
+import { readDocument } from '../../../../orchestrator/core/config/graphql-document.ts';
 
 const operationsOf = (text: string): string[] | null =>
   readDocument(text)?.operations.map(({ type, name }) => (name === null ? type : `${type} ${name}`)) ?? null;
