@@ -13,17 +13,11 @@
 export const LEFT_OUT_REASONS = ['robots', 'denied', 'elsewhere', 'gone', 'limit'] as const;
 export type LeftOutReason = (typeof LEFT_OUT_REASONS)[number];
 
-interface LeftOutPages {
-  pages: number;
-  /** The URL of one of them. */
-  example: string;
-}
-
-/** Of one product. */
-export type LeftOut = Partial<Record<LeftOutReason, LeftOutPages>>;
+/** Of one product: how many pages, and the URL of one of them. */
+export type LeftOut = Partial<Record<LeftOutReason, { pages: number; example: string }>>;
 
 /** Of many products. */
-export type LeftOutCounts = Partial<Record<LeftOutReason, LeftOutPages & { products: number }>>;
+export type LeftOutCounts = Partial<Record<LeftOutReason, { pages: number; example: string; products: number }>>;
 
 const IN_WORDS: Record<LeftOutReason, string> = {
   robots: 'forbidden by robots.txt',
