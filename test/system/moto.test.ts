@@ -16,6 +16,7 @@ import { tempDir } from '../support/temp-dir.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
 import { gapsOf } from '../support/shop/arrivals.ts';
 import { JSON_MAPPING, productIds } from '../support/shop/product.ts';
+import { REVIEWS_MAPPING } from '../support/shop/reviews.ts';
 import { endOf } from './fleet.ts';
 import { expectAllStored } from './soundness.ts';
 import { useStage } from './stage.ts';
@@ -53,6 +54,10 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
 
   async function expectProvedAndGone(ids: readonly string[] = IDS): Promise<void> {
     await expectTrueRows(fleet, 1, ids);
+    await expectPoliteAndGone();
+  }
+
+  async function expectPoliteAndGone(): Promise<void> {
     expect((await shop.stats()).minGapMs).toBeGreaterThanOrEqual(200);
     const verified = await fleet.run('verify', '--json');
     expect(verified.exitCode, verified.stdout + verified.stderr).toBe(0);
@@ -94,6 +99,28 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
       IDS.map((id) => `POST /search ${JSON.stringify({ query: id, size: 1 })}`),
     );
     await expectProvedAndGone();
+  });
+
+  it('reads reviews at URLs of their own, without the pages that are forbidden', { tags: ['nightly'] }, async () => {
+    await shop.setRobots('User-agent: *\nDisallow: /reviews/*?page=\n');
+    await open(IDS, {
+      aws: { endpoint: moto.endpoint },
+      site: {
+        product_url: undefined,
+        hosts: [shop.url],
+        mapping: REVIEWS_MAPPING,
+        pages_per_product: { mean: 2, max: 3 },
+      },
+      products: { query: `select id, '${shop.url}/reviews/' || id as url from products` },
+      run: { deadline: '60s', grace: '30s', min_instances: 2 },
+    });
+    const { furtherPages } = expectAllStored(await fleet.dryRun(), IDS.length);
+    const asked = (await shop.log()).filter(({ kind }) => kind === 'page').map(({ path }) => path);
+    expect(asked.toSorted(byText)).toEqual(IDS.map((id) => `/reviews/${id}`));
+    const forbidden = furtherPages?.leftOut.robots?.products ?? 0;
+    expect(forbidden).toBeGreaterThan(0);
+    expect(furtherPages?.partial.products).toBe(forbidden);
+    await expectPoliteAndGone();
   });
 
   it('is slowed by its operator: the shop gets that pace', { tags: ['nightly'] }, async () => {

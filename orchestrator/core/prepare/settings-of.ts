@@ -52,10 +52,11 @@ export function settingsOf(
   plan: Pick<Plan, 'intervalMs' | 'noBalancer' | 'bannedLately' | 'hosts'>,
 ): Omit<RunSettings, 'sandbox' | 'server'> {
   const { site, results, run } = config.values;
+  const kept = siteSettingsOf(site);
   return {
     site: {
-      ...siteSettingsOf(site),
-      productUrl: countedUrl(site.product_url, plan.hosts),
+      ...kept,
+      productUrl: countedUrl(kept.productUrl, plan.hosts),
       // Longer than configured if site.max_rate is below one instance's own rate.
       intervalMs: plan.intervalMs,
       ...(plan.bannedLately === undefined ? {} : { bannedLately: [...plan.bannedLately] }),

@@ -11,7 +11,7 @@ import { SEGMENTS_MARK, siteOrigins } from '../../../shared/domain/product.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { RunRecord } from '../model/stores.ts';
-import { requestSettingsOf } from '../config/request-section.ts';
+import { siteSettingsOf } from '../config/site-section.ts';
 import { assertKept, findRun, getRun, openWaiting, storesOf } from '../lookup/find-run.ts';
 import { plural } from '../plan/wording.ts';
 import { countHosts } from '../prepare/own-urls.ts';
@@ -46,8 +46,8 @@ export function failedProducts({ runId, reasons }: Retried, output: Output): Run
           hint: `Wait for it, or take it up with: orchestrator resume ${parent.id}`,
         });
       assertKept(parent);
-      const { request } = requestSettingsOf(site.request);
-      assertSameWork(parent, { table: results.table, productUrl: site.product_url, request });
+      const { productUrl, request } = siteSettingsOf(site);
+      assertSameWork(parent, { table: results.table, productUrl, request });
       const { left, ...products } = await failedOf(checked, parent, reasons);
       if (left > 0)
         output.line(
