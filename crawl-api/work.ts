@@ -93,13 +93,13 @@ export function createWork(given: WorkParts): Work {
       return;
     }
     takeSecrets(orders.secrets);
-    const wasIdle = queue.state.items.size === 0;
+    const wasIdle = queue.state.items.assigned === 0;
     const { granted, transferred, changed: differs } = await queue.follow(orders);
     if (transferred > 0) {
       log.info({ chunks: transferred }, 'chunks returned to the main server');
       heartbeat.poke();
     }
-    if (granted > 0 && wasIdle) log.info({ products: queue.state.items.size }, 'crawling');
+    if (granted > 0 && wasIdle) log.info({ products: queue.state.items.assigned }, 'crawling');
     if (orders.verdict !== null) crawl.incidents.decide(orders.verdict);
     if (orders.returnProducts && queue.state.incident?.verdict === 'banned') returnProducts();
     if (granted > 0 || differs) crawl.wake();
@@ -192,5 +192,5 @@ function phaseOf({ state }: Queue, isCrawling: boolean): Heartbeat['phase'] {
   if (state.closed) return 'done';
   if (!isCrawling) return 'uploading';
   if (state.incident) return 'banned';
-  return state.items.size > 0 ? 'crawling' : 'ready';
+  return state.items.assigned > 0 ? 'crawling' : 'ready';
 }

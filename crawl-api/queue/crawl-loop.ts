@@ -15,7 +15,7 @@ import { PageBaseline } from '../politeness/page-baseline.ts';
 import { findBarrier, Pages, type PagesParts } from './pages.ts';
 import { isOddContent, toFailure, toOddPage } from './item-result.ts';
 import type { CanaryPages } from './canary-pages.ts';
-import type { Item } from './queue-state.ts';
+import type { Item } from './items.ts';
 import { atDomain, CANARY_PAGE } from './records.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
 import { type ProductParts, type VisitEnd, visitProduct } from './product.ts';
@@ -238,7 +238,7 @@ export class CrawlLoop {
       };
       return this.#write(() => queue.giveUpHeld(domain, giveUp), work);
     }
-    const gone = queue.state.items.size > MAX_BELIEVED ? queue.state.firstHeldGone(domain) : null;
+    const gone = queue.state.items.assigned > MAX_BELIEVED ? queue.state.firstHeldGone(domain) : null;
     if (gone === null) return this.#write(() => queue.note({ t: 'accepted', ...atDomain(domain) }), work);
     const evidence = { ...createEvidence('all-gone', gone.url, null), status: gone.status };
     return this.#beginIncident('suspect', withRequest(evidence, requests.ofProduct(gone.url, gone.id)), work);

@@ -11,7 +11,7 @@ import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
 import { rowBytes } from '../extract/values.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import { createEvidence, type Judgement, LESS_THAN_USUAL, type PageShape } from '../politeness/judgement.ts';
-import type { Item } from './queue-state.ts';
+import type { Item } from './items.ts';
 
 /** One visit of a product. */
 interface Try {

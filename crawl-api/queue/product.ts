@@ -25,7 +25,7 @@ import type { NotNow, PageResult } from '../fetch/page-result.ts';
 import { stampOf } from '../fetch/validators.ts';
 import { FurtherPages } from './further-pages.ts';
 import type { JudgedFetch, Pages } from './pages.ts';
-import type { Item } from './queue-state.ts';
+import type { Item } from './items.ts';
 
 export interface ProductParts {
   requests: Pick<PageRequests, 'ofProduct' | 'ofLink' | 'templateOf'>;

@@ -6,43 +6,24 @@
  *   pending ─▶ postponed            a temporary failure, or the process died: a second try at the end
  *   pending | postponed ─▶ held     stands once the address is proved served; after a ban it is pending again
  */
-import { type FailureReason, isRetryable } from '../../shared/domain/outcome.ts';
+import { isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
 import { type AddressIncident, CANARY_PAGE, type JournalRecord, type StandingOrders } from './records.ts';
+import { isOpen, type Item, Items, type ItemState } from './items.ts';
 import { isMiss, MissCounts } from './miss-counts.ts';
 import { ResultLines } from './result-lines.ts';
-
-export const ITEM_STATES = ['pending', 'postponed', 'held', 'stored', 'gone', 'failed'] as const;
-export type ItemState = (typeof ITEM_STATES)[number];
-type OpenState = Extract<ItemState, 'pending' | 'postponed' | 'held'>;
-
-export interface Item extends Product {
-  chunk: string;
-  /** The domain where it is read (shared/domain/domains.ts). */
-  domain: number;
-  state: ItemState;
-  reason: FailureReason | null;
-  /** The result of a failed first try: it stands if there is no time for a second one. */
-  first: ItemResult | null;
-  /** The result that waits for a proof. */
-  held: ItemResult | null;
-  /** True when this is, or was, its second try. */
-  again: boolean;
-  /** True once a request was sent for it. */
-  asked: boolean;
-  /** Number of times that the site asked for a pause instead of answering. */
-  pauses: number;
-  /** Number of times that the process died while crawling it. */
-  deaths: number;
-}
 
 interface Chunk {
   /** The products of the chunk; null once granted: the products are items then. */
   products: Product[] | null;
   size: number;
+  /** Those of its products that are in memory. */
+  items: Set<Item>;
+  /** Its products here that were not begun. */
+  untouched: number;
 }
 
 /** What the journal says about one domain of the shop, as this address sees it. */
@@ -57,24 +38,18 @@ interface DomainState {
   bans: number;
   /** Products stored since the last of them, or since the first request: the pace after a ban depends on them. */
   rightPages: number;
-  /**
-   * Number of the product stored last; before the first one, of a held product whose own page was right or unchanged.
-   */
-  lastStored: number | null;
+  /** Id of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
+  lastStored: string | null;
 }
 
 export class QueueState {
   readonly #domainOf: (id: string) => number;
   readonly #domains: DomainState[] = [];
   readonly chunks = new Map<string, Chunk>();
-  readonly items = new Map<number, Item>();
-  /** The products without an outcome, by state; within each, in the order in which they came. */
-  readonly #open: Readonly<Record<OpenState, Set<number>>> = {
-    pending: new Set(),
-    postponed: new Set(),
-    held: new Set(),
-  };
+  readonly items = new Items();
   readonly lines = new ResultLines();
+  /** Chunks without a grant. */
+  readonly #offered = new Set<string>();
   /** Chunks returned untouched that the main server may not know of yet. */
   readonly transferred = new Set<string>();
   /** Chunks to be confirmed before anything is crawled: lost records may have returned them. */
@@ -134,9 +109,8 @@ export class QueueState {
 
   /** Id of a product of this domain that is known to be right; null when none is. */
   rightPageAt(domain: number): string | null {
-    const n = this.at(domain).lastStored;
-    const own = n === null ? undefined : this.items.get(n)?.id;
-    if (own !== undefined) return own;
+    const own = this.at(domain).lastStored;
+    if (own !== null) return own;
     return this.fleetPage !== null && this.#domainOf(this.fleetPage) === domain ? this.fleetPage : null;
   }
 
@@ -148,7 +122,8 @@ export class QueueState {
   readonly #effects: { [T in JournalRecord['t']]: (record: Extract<JournalRecord, { t: T }>) => void } = {
     offered: ({ chunk, products }) => {
       if (this.chunks.has(chunk)) return;
-      this.chunks.set(chunk, { products, size: products.length });
+      this.chunks.set(chunk, { products, size: products.length, items: new Set(), untouched: 0 });
+      this.#offered.add(chunk);
       this.held += products.length;
     },
     granted: ({ chunks }) => chunks.forEach((id) => this.#grant(id)),
@@ -179,7 +154,7 @@ export class QueueState {
       const at = this.at(incident.domain ?? 0);
       at.bans++;
       at.rightPages = 0;
-      this.#returnHeld([...this.#open.held].map((n) => this.items.get(n)!));
+      this.#returnHeld([...this.items.in('held')]);
     },
     reopened: () => (this.incident = null),
     released: () => this.#release(),
@@ -194,14 +169,14 @@ export class QueueState {
       this.parts.push(part);
       this.lines.store(part);
     },
-    acked: ({ seq }) => (this.ackedSeq = Math.max(this.ackedSeq, seq)),
+    acked: ({ seq }) => this.#acknowledge(seq),
     manifest: ({ text }) => (this.manifestText = text),
     closed: () => (this.closed = true),
     damaged: () => {
       this.damaged = true;
       this.nextSeq += SEQ_JUMP;
       // One of the lost records may have returned a chunk.
-      for (const { chunk } of this.#openItems()) this.#doubtful.add(chunk);
+      for (const { chunk } of this.#open()) this.#doubtful.add(chunk);
     },
   };
 
@@ -211,51 +186,34 @@ export class QueueState {
    */
   peek(retry: boolean, domain = 0): Item | null {
     if (this.#doubtful.size > 0) return null;
-    const [item = null] = this.#openAt('pending', domain);
-    return item === null && retry ? (this.#openAt('postponed', domain).next().value ?? null) : item;
-  }
-
-  /** The domain's products in this state, oldest first. */
-  *#openAt(state: OpenState, domain: number): Generator<Item, undefined> {
-    for (const n of this.#open[state]) {
-      const item = this.items.get(n)!;
-      if (item.domain === domain) yield item;
-    }
+    return this.items.at('pending', domain).first ?? (retry ? this.items.at('postponed', domain).first : null);
   }
 
   get pendingCount(): number {
-    return this.#open.pending.size;
+    return this.items.count('pending');
   }
 
   get postponedCount(): number {
-    return this.#open.postponed.size;
+    return this.items.count('postponed');
   }
 
   get heldCount(): number {
-    return this.#open.held.size;
+    return this.items.count('held');
   }
 
   heldAt(domain: number): Item[] {
-    return [...this.#openAt('held', domain)];
+    return [...this.items.at('held', domain)];
   }
 
   /** A product of the domain held as `gone`; null when there is none. */
   firstHeldGone(domain: number): Extract<ItemResult, { outcome: 'gone' }> | null {
-    for (const { held } of this.#openAt('held', domain)) if (held?.outcome === 'gone') return held;
+    for (const { held } of this.items.at('held', domain)) if (held?.outcome === 'gone') return held;
     return null;
   }
 
   /** The products without a row, those that wait for a second try or for a proof among them. */
-  misses(): MissCounts {
-    const misses = this.#missed.copy();
-    for (const state of ['postponed', 'held'] as const)
-      for (const n of this.#open[state]) {
-        const item = this.items.get(n)!;
-        const result = item.held ?? item.first;
-        if (result === null) misses.addDeath();
-        else if (isMiss(result)) misses.add(result, 'waiting');
-      }
-    return misses;
+  get misses(): Pick<MissCounts, 'list'> {
+    return this.#missed;
   }
 
   /** Granted products without an outcome. */
@@ -265,7 +223,7 @@ export class QueueState {
 
   /** Chunks without a grant, or with a doubtful one; during an incident nothing is granted, so these wait. */
   offeredChunks(): string[] {
-    const offered = [...this.chunks].filter(([, chunk]) => chunk.products !== null).map(([id]) => id);
+    const offered = [...this.#offered];
     return this.incident === null ? [...offered, ...this.#doubtful] : offered;
   }
 
@@ -273,44 +231,27 @@ export class QueueState {
   isUntouched(id: string): boolean {
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products !== null) return true;
-    const items = this.#itemsOf(id);
     // Products that are here under an older generation stay here.
-    return items.length === chunk.size && items.every((i) => i.state === 'pending' && !i.asked && i.deaths === 0);
+    return chunk.untouched === chunk.size;
   }
 
-  #openItems(): Item[] {
-    return [...this.items.values()].filter(({ state }) => isOpen(state));
-  }
-
-  #itemsOf(chunk: string): Item[] {
-    return [...this.items.values()].filter((item) => item.chunk === chunk);
+  #open(): Iterable<Item> {
+    return this.items.in('pending', 'postponed', 'held');
   }
 
   #grant(id: string): void {
     this.#doubtful.delete(id);
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products === null) return;
+    this.#offered.delete(id);
     for (const product of chunk.products) {
-      const { n } = product;
       // The same product under an older generation of its chunk: this instance owns it already.
-      if (this.items.has(n)) {
+      if (this.items.has(product.n)) {
         this.held--;
         continue;
       }
-      this.items.set(n, {
-        ...product,
-        chunk: id,
-        domain: this.#domainOf(product.id),
-        state: 'pending',
-        reason: null,
-        first: null,
-        held: null,
-        again: false,
-        asked: false,
-        pauses: 0,
-        deaths: 0,
-      });
-      this.#open.pending.add(n);
+      chunk.items.add(this.items.add(product, id, this.#domainOf(product.id)));
+      chunk.untouched++;
     }
     chunk.products = null;
   }
@@ -320,6 +261,7 @@ export class QueueState {
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products === null) return;
     this.held -= chunk.size;
+    this.#offered.delete(id);
     this.chunks.delete(id);
   }
 
@@ -330,7 +272,7 @@ export class QueueState {
     if (n === CANARY_PAGE) this.#endRequest(domain);
     else this.underWay = n;
     const item = this.items.get(n);
-    if (item) item.asked = true;
+    if (item) this.#touch(item);
     const at = this.at(domain);
     if (at.lastStartMs !== null) {
       const gapMs = atMs - at.lastStartMs;
@@ -364,17 +306,17 @@ export class QueueState {
   #postpone(n: number, first: ItemResult | null): void {
     const item = this.#endVisit(n);
     if (item?.state !== 'pending') return;
-    this.#move(item, 'postponed');
     item.first = first;
     item.again = true;
+    this.#move(item, 'postponed');
   }
 
   #hold(result: ItemResult): void {
     const item = this.#endVisit(result.n);
     if (!item || (item.state !== 'pending' && item.state !== 'postponed')) return;
-    this.#move(item, 'held');
     item.held = result;
-    if (result.outcome === 'stored') this.at(item.domain).lastStored ??= item.n;
+    this.#move(item, 'held');
+    if (result.outcome === 'stored') this.at(item.domain).lastStored ??= item.id;
   }
 
   /** The product, if it is here; its request, if that was the last one, has ended. */
@@ -410,34 +352,34 @@ export class QueueState {
 
   /** Drops the chunk's open products: another instance owns them now. */
   #forgetOpen(id: string): void {
-    for (const item of this.#itemsOf(id)) {
+    for (const item of this.chunks.get(id)?.items ?? []) {
       if (!isOpen(item.state)) continue;
-      this.#open[item.state].delete(item.n);
-      this.items.delete(item.n);
+      this.#uncount(item);
+      this.items.forget(item);
       this.held--;
     }
     this.chunks.delete(id);
   }
 
   #release(): void {
-    for (const [id, chunk] of this.chunks) if (chunk.products !== null) this.#drop(id);
+    for (const id of this.#offered) this.#drop(id);
     this.#doubtful.clear();
     // The same chunks may be offered here again and must not count as held.
-    for (const id of new Set(this.#openItems().map(({ chunk }) => chunk))) this.#forgetOpen(id);
+    for (const id of new Set([...this.#open()].map(({ chunk }) => chunk))) this.#forgetOpen(id);
   }
 
   #finish(result: ItemResult): void {
     const item = this.#endVisit(result.n);
     if (!item || !isOpen(item.state)) return;
-    this.#move(item, result.outcome);
     item.reason = result.outcome === 'failed' ? result.reason : null;
     item.first = null;
     item.held = null;
+    this.#move(item, result.outcome);
     this.counts[result.outcome]++;
-    if (isMiss(result)) this.#missed.add(result, 'products');
+    if (isMiss(result)) this.#missed.add(result);
     if (result.outcome === 'stored') {
       const at = this.at(item.domain);
-      at.lastStored = result.n;
+      at.lastStored = result.id;
       at.rightPages++;
       at.okAtMs = Math.max(at.okAtMs ?? 0, Date.parse(result.at));
     }
@@ -445,11 +387,27 @@ export class QueueState {
   }
 
   #move(item: Item, to: ItemState): void {
-    if (isOpen(item.state)) this.#open[item.state].delete(item.n);
-    if (isOpen(to)) this.#open[to].add(item.n);
-    item.state = to;
+    this.#touch(item);
+    this.#uncount(item);
+    this.items.move(item, to);
+    if (to === 'postponed' || to === 'held') item.countedAs = this.#missed.await(item.held ?? item.first);
+  }
+
+  #uncount(item: Item): void {
+    if (item.countedAs !== null) this.#missed.endWait(item.countedAs);
+    item.countedAs = null;
+  }
+
+  #touch(item: Item): void {
+    if (item.touched) return;
+    item.touched = true;
+    const chunk = this.chunks.get(item.chunk);
+    if (chunk) chunk.untouched--;
+  }
+
+  /** The main server has the results of these parts: what is known of their products need not stay in memory. */
+  #acknowledge(seq: number): void {
+    this.ackedSeq = Math.max(this.ackedSeq, seq);
+    for (const item of this.items.release(this.lines.acknowledge(seq))) this.chunks.get(item.chunk)?.items.delete(item);
   }
 }
-
-const isOpen = (state: ItemState): state is OpenState =>
-  state === 'pending' || state === 'postponed' || state === 'held';

@@ -13,7 +13,8 @@ import type { Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { type Journal, JournalWriter } from './journal-writer.ts';
-import type { Item, QueueState } from './queue-state.ts';
+import type { Item } from './items.ts';
+import type { QueueState } from './queue-state.ts';
 import { atDomain, type JournalRecord } from './records.ts';
 import { NO_RESERVE, type Reserve } from './reserve-file.ts';
 import type { Cut } from './result-lines.ts';
@@ -277,7 +278,7 @@ export class Queue {
   stopCrawling(): void {
     this.#closing = true;
     const records: JournalRecord[] = [];
-    for (const { state, first, held } of this.state.items.values()) {
+    for (const { state, first, held } of this.state.items.in('postponed', 'held')) {
       if (state === 'postponed' && first) records.push({ t: 'result', result: first });
       if (state === 'held' && held?.outcome === 'failed') records.push({ t: 'result', result: held });
     }
@@ -309,10 +310,10 @@ export class Queue {
     const { items, openCount, counts, requests, minGapMs, rendered, canaries, okAtMs, pausedUntilMs } = this.state;
     const { tried, unavailable, served, replies } = this.tally;
     const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
-    const misses = this.state.misses().list();
+    const misses = this.state.misses.list();
     const sinceBans = templatesOf(this.#defaults.productUrl).flatMap((_, domain) => this.#sinceBan(domain) ?? []);
     return {
-      assigned: items.size,
+      assigned: items.assigned,
       pending: openCount,
       ...counts,
       requests,

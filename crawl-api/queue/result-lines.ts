@@ -17,6 +17,8 @@ export class ResultLines {
   uncutChars = 0;
   /** Cuts that are not in the bucket yet, in order. */
   readonly cuts: Cut[] = [];
+  /** The ends of cuts that the main server has not acknowledged, in order. */
+  readonly #ends: Pick<Cut, 'seq' | 'to'>[] = [];
 
   add(result: ItemResult): void {
     const line = JSON.stringify(result);
@@ -28,6 +30,17 @@ export class ResultLines {
     for (const line of this.linesOf(cut)) this.uncutChars -= line.length;
     this.cuts.push(cut);
     this.#cutTo = cut.to;
+    this.#ends.push({ seq: cut.seq, to: cut.to });
+  }
+
+  /** The main server has every part up to this one. Returns how many results those parts have, from the first on. */
+  acknowledge(seq: number): number {
+    let results = 0;
+    for (let first = this.#ends[0]; first !== undefined && first.seq <= seq; first = this.#ends[0]) {
+      results = first.to;
+      this.#ends.shift();
+    }
+    return results;
   }
 
   store(part: PartRef): void {

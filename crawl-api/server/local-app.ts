@@ -8,7 +8,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { Heartbeat } from '../../shared/wire/callbacks.ts';
 import type { Queue } from '../queue/queue.ts';
-import { ITEM_STATES, type ItemState } from '../queue/queue-state.ts';
+import { ITEM_STATES, type ItemState } from '../queue/items.ts';
 import { answerFaults, answerUnknownPaths, createApp } from './balancer-app.ts';
 
 export interface LocalAppParts {

@@ -63,7 +63,7 @@ describe('the misses of a heartbeat', () => {
       expect.objectContaining({ outcome: 'failed', url: after.misses![0]!.url }),
     );
     // The same after a restart, and as the main server reads it.
-    expect(world.journal.replay().misses().list()).toEqual(after.misses);
+    expect(world.journal.replay().misses.list()).toEqual(after.misses);
     expect(progressSchema.parse(after)).toEqual(after);
   });
 
