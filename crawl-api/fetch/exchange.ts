@@ -7,6 +7,7 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { type CookieJar, cookiesOf } from '../../shared/adapters/http/cookie-jar.ts';
 import { PageBody } from './page-body.ts';
+import type { PageBudget } from './page-budget.ts';
 import { classifyContent } from './page-kind.ts';
 import type { FetchHooks, PageAnswer, Reply } from './page-result.ts';
 import { type Finding, judgeHead, plainHeaders, resultOf } from './reply-head.ts';
@@ -14,6 +15,8 @@ import { type Finding, judgeHead, plainHeaders, resultOf } from './reply-head.ts
 export interface ExchangeOptions {
   url: string;
   maxPageBytes: number;
+  /** What the bodies of all exchanges share. */
+  budget: PageBudget;
   /** The validators sent with the request; null: it is unconditional. */
   validators: Validators | null;
   /** The jar for the cookies of the reply; null: none are kept. */
@@ -56,6 +59,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** True once the head of the reply has arrived. */
   get answered(): boolean {
     return this.#reply !== null;
+  }
+
+  /** How long the reply has waited for others to be read. Milliseconds. */
+  get waitedMs(): number {
+    return this.#body === null ? 0 : this.#options.budget.waitedMs(this.#body);
   }
 
   /** Ends the exchange with this finding, unless the head has decided; drops the connection of an open reply. */
@@ -104,7 +112,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (this.#settled || status < 200) return;
-    const { url, clock, maxPageBytes, openExtractor, validators, cookies } = this.#options;
+    const { url, clock, maxPageBytes, budget, openExtractor, validators, cookies } = this.#options;
     const plain = plainHeaders(headers);
     const header = (name: string): string => plain[name] ?? '';
     this.#reply = {
@@ -132,6 +140,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       encoding: isEmpty ? '' : header('content-encoding'),
       content,
       maxBytes: isNote ? MAX_NOTE_BYTES : maxPageBytes,
+      budget,
       openExtractor: isNote ? null : openExtractor,
       onDrain: () => this.#controller?.resume(),
       onDone: (finding) => this.stop(finding ?? { kind: 'failed', reason: 'network', detail: 'an empty reply' }),

@@ -13,6 +13,7 @@ import type { PageShape } from '../politeness/judgement.ts';
 import { ShapeReader, readShape } from './shape-reader.ts';
 import type { Finding } from './reply-head.ts';
 import { collectGarbage, HEAVY_BYTES } from './heavy-pages.ts';
+import type { PageBudget } from './page-budget.ts';
 import { TextReader } from './text-reader.ts';
 
 export interface PageBodyOptions {
@@ -22,6 +23,8 @@ export interface PageBodyOptions {
   content: ContentClass;
   /** Maximum decoded bytes; beyond it a page is too large. */
   maxBytes: number;
+  /** What all bodies under way share. */
+  budget: PageBudget;
   /** Opens the extractor; null when only the beginning is wanted: an error page. */
   openExtractor: ((kind: PageKind) => PageExtractor) | null;
   /** Called when it accepts bytes again after `push` returned false. */
@@ -54,7 +57,7 @@ export class PageBody {
     this.#decoder = createContentDecoder(options.encoding, {
       onBytes: (bytes) => {
         this.#take(bytes);
-        return true;
+        return this.#done || options.budget.take(this, bytes.length, () => setImmediate(() => this.#readOn()));
       },
       onDrain: options.onDrain,
       onEnd: () => this.#endBytes(),
@@ -98,11 +101,17 @@ export class PageBody {
   destroy(): void {
     if (this.#done) return;
     this.#done = true;
+    this.#options.budget.leave(this);
     this.#decoder.destroy();
     if (this.#kept !== '') return;
     // A body that ended early is evidence too.
     for (const piece of this.#first ?? []) this.#text.push(piece);
     this.#kept ||= this.#text.peek().slice(0, KEPT_BODY_CHARS);
+  }
+
+  /** Not while another body is read: undici has one HTTP parser at work at a time. */
+  #readOn(): void {
+    if (!this.#done) this.#decoder.resume();
   }
 
   #take(bytes: Uint8Array): void {

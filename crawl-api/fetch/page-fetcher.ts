@@ -9,6 +9,7 @@ import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { ACCEPT_ENCODING } from '../../shared/adapters/http/content-decoder.ts';
 import { Exchange } from './exchange.ts';
+import { PageBudget } from './page-budget.ts';
 import type { FetchHooks, FetchSettings, PageAnswer, PageSource, RequestParts } from './page-result.ts';
 import { resultOf } from './reply-head.ts';
 import { splitUrl } from './split-url.ts';
@@ -30,6 +31,7 @@ export class PageFetcher implements PageSource {
   readonly #settings: FetchSettings;
   readonly #clock: Clock;
   readonly #openExtractor: OpenExtractor;
+  readonly #budget: PageBudget;
 
   /** @param dispatcher closed with this fetcher */
   constructor(dispatcher: Agent, settings: FetchSettings, clock: Clock, openExtractor: OpenExtractor) {
@@ -37,6 +39,7 @@ export class PageFetcher implements PageSource {
     this.#settings = settings;
     this.#clock = clock;
     this.#openExtractor = openExtractor;
+    this.#budget = new PageBudget(clock);
   }
 
   async fetch(
@@ -55,6 +58,7 @@ export class PageFetcher implements PageSource {
     const exchange = new Exchange({
       url,
       maxPageBytes,
+      budget: this.#budget,
       validators: validators ?? null,
       cookies,
       hooks,
@@ -105,7 +109,11 @@ export class PageFetcher implements PageSource {
 
   async #stopLater(exchange: Exchange, done: AbortSignal): Promise<void> {
     const { timeoutMs } = this.#settings;
-    await this.#clock.sleep(timeoutMs, done);
+    // What the reply waits for other pages is not the time of its server.
+    for (let sleptMs = 0, dueMs = timeoutMs; sleptMs < dueMs && !done.aborted; dueMs = timeoutMs + exchange.waitedMs) {
+      await this.#clock.sleep(dueMs - sleptMs, done);
+      sleptMs = dueMs;
+    }
     if (!done.aborted) exchange.stop({ kind: 'failed', reason: 'timeout', detail: timeoutDetail(exchange, timeoutMs) });
   }
 }

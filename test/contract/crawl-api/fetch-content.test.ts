@@ -4,6 +4,7 @@ import zlib from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
+import { BUDGET_BYTES } from '../../../crawl-api/fetch/page-budget.ts';
 import type { OpenExtractor } from '../../../crawl-api/fetch/page-fetcher.ts';
 import type { Step as FieldStep } from '../../../shared/domain/mapping.ts';
 import {
@@ -265,6 +266,45 @@ describe('pages beyond the limits', () => {
     const { result, grownMb } = await fetchElsewhere(`${shop.url}/`, 5_000_000);
     expect(result).toMatchObject({ reason: 'too-large', detail: 'more than 5000000 bytes' });
     expect(grownMb).toBeLessThan(60);
+  });
+});
+
+describe('pages that are read at the same time', () => {
+  const bytes = BUDGET_BYTES;
+  const text = 'word '.repeat(bytes / 5);
+
+  it.each<[string, (body: string) => Uint8Array | string]>([
+    ['plain', (body) => body],
+    ['gzip', (body) => zlib.gzipSync(body)],
+    ['br', (body) => compressQuickly(Buffer.from(body))],
+  ])('are all read to their ends, sent as %s, though together they exceed the budget', async (encoding, pack) => {
+    const sent = pack(text);
+    const shops = await Promise.all(
+      Array.from({ length: 6 }, () =>
+        serveBytes({ ...html, ...(encoding !== 'plain' && { 'content-encoding': encoding }) }, sent),
+      ),
+    );
+    const template = shops.map(({ url }) => ({ url: `${url}/{id}`, weight: 1 }));
+    const fetcher = createFetcher(template, { maxPageBytes: 2 * bytes });
+    const { signal } = new AbortController();
+    for (let round = 0; round < 3; round++) {
+      const pages = await Promise.all(shops.map(({ url }) => fetcher.fetch(`${url}/p${round}`, noHooks, signal)));
+      for (const one of pages) expect(one).toMatchObject(page(text));
+    }
+  });
+
+  it('do not fail for the time that they wait for others', async () => {
+    const endless = () =>
+      serve((_request, response) => void response.writeHead(200, html).write('slow '.repeat(bytes / 5)));
+    const shops = [await endless(), await endless(), await serveBytes(html, text)];
+    const template = shops.map(({ url }) => ({ url: `${url}/{id}`, weight: 1 }));
+    const fetcher = createFetcher(template, { maxPageBytes: 2 * bytes, timeoutMs: 2_000 });
+    const { signal } = new AbortController();
+    const read = shops.map(({ url }) => fetcher.fetch(`${url}/p`, noHooks, signal));
+    // It waits for both of the others, longer than a page may take.
+    expect(await read[2]).toMatchObject(page(text));
+    for (const one of await Promise.all(read.slice(0, 2)))
+      expect(one).toMatchObject({ kind: 'failed', reason: 'timeout' });
   });
 });
 

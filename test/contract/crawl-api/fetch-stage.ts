@@ -8,6 +8,7 @@ import type { FetchHooks, PageAnswer } from '../../../crawl-api/fetch/page-resul
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Lookup } from '../../../shared/adapters/http/guarded-lookup.ts';
 import { createTargetDispatcher } from '../../../shared/adapters/http/target-dispatcher.ts';
+import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { ownAddress, startStub, type Stub } from './http-stub.ts';
 
@@ -86,7 +87,7 @@ export interface FetchOptions {
   signal?: AbortSignal;
 }
 
-export function createFetcher(template: string, options: FetchOptions): PageFetcher {
+export function createFetcher(template: ProductUrl, options: FetchOptions): PageFetcher {
   const { timeoutMs = 5_000, maxPageBytes = 100_000, allowPrivate = false, forbidden = [] } = options;
   const dispatcher = createTargetDispatcher({
     localAddress: options.localAddress ?? ownAddress(),

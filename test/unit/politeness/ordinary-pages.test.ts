@@ -3,10 +3,12 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { hasValues, PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import { type CompiledMapping, compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageBody } from '../../../crawl-api/fetch/page-body.ts';
+import { PageBudget } from '../../../crawl-api/fetch/page-budget.ts';
 import type { Finding } from '../../../crawl-api/fetch/reply-head.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import type { Judgement, SeenReply } from '../../../crawl-api/politeness/judgement.ts';
 import { compileSiteRules, type SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { ordinaryPages } from '../../support/pages/ordinary-pages.ts';
 import { cssField, pageMapping } from '../crawl-api/extract-page.ts';
 import { ASKED, reply, URL_ASKED } from './replies.ts';
@@ -19,6 +21,7 @@ function seen(html: string, status: number, mapping: CompiledMapping): SeenReply
     encoding: '',
     content: 'html',
     maxBytes: 5_000_000,
+    budget: new PageBudget(systemClock),
     openExtractor: status === 200 ? (kind) => new PageExtractor(mapping, kind, URL_ASKED) : null,
     onDrain: () => undefined,
     onDone: (found) => (finding = found),
