@@ -137,9 +137,10 @@ export class CrawlLoop {
   }
 
   async #crawl(item: Item, work: AbortSignal): Promise<void> {
-    const { queue, clock, watch, canaryPages, requests } = this.#parts;
+    const { queue, domain, clock, watch, canaryPages, places, requests } = this.#parts;
     const requestsBefore = queue.state.requests;
-    const end = await visitProduct(this.#product, item, work);
+    const visit = (): Promise<VisitEnd> => visitProduct(this.#product, item, work);
+    const end = await (queue.state.isDoubted(item) ? places.alone(domain, visit) : visit());
     if (end.kind === 'not-now') return this.#breakOff();
     if (end.kind === 'wait') return this.#pause(item, end, work);
     const { judgement, result } = end;

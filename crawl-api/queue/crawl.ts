@@ -1,20 +1,21 @@
 /**
  * The crawl of an instance: one loop for each domain of the shop, each with a pace, an address watch and canary pages
- * of its own. They share the queue, and take turns page by page. An incident at one domain stops all of them.
+ * of its own. They share the queue and the places for pages, one by default. An incident at one domain stops all of
+ * them.
  */
 import { templatesOf } from '../../shared/domain/domains.ts';
-import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import { openJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { SignalFlag } from '../process/signal-flag.ts';
 import { AddressWatch } from '../politeness/address-watch.ts';
 import { Pacer } from '../politeness/pacer.ts';
+import { Places } from '../politeness/places.ts';
 import { CanaryPages } from './canary-pages.ts';
 import { type CrawlEnd, CrawlLoop, type CrawlLoopParts } from './crawl-loop.ts';
 import { IncidentTracker } from './incident-tracker.ts';
 
 type OfOneDomain = 'domain' | 'isOneOfMany' | 'pacer' | 'watch' | 'canaryPages' | 'cookies' | 'changed';
 
-export interface CrawlParts extends Omit<CrawlLoopParts, OfOneDomain | 'onePage' | 'incidents'> {
+export interface CrawlParts extends Omit<CrawlLoopParts, OfOneDomain | 'places' | 'incidents'> {
   /** Called when an incident has begun, changed or ended. */
   onIncident: () => void;
 }
@@ -26,7 +27,7 @@ export class Crawl {
 
   constructor({ onIncident, ...parts }: CrawlParts) {
     const { queue, clock, site } = parts;
-    const { productUrl, canaries, maxRequests } = site;
+    const { productUrl, canaries, maxRequests, pagesAtOnce = 1 } = site;
     const isProbe = maxRequests !== undefined;
     const { coolDownMs } = site.ban;
     this.#domains = templatesOf(productUrl).map((_, domain, { length }) => ({
@@ -45,7 +46,7 @@ export class Crawl {
     const watches = this.#domains.map(({ watch }) => watch);
     const onBanOver = (): void => this.#domains.forEach(({ cookies }) => cookies?.clear());
     this.incidents = new IncidentTracker({ queue, watches, clock, coolDownMs, isProbe, onChange, onBanOver });
-    const shared = { ...parts, onePage: createQueueOfOne(), incidents: this.incidents };
+    const shared = { ...parts, places: new Places(pagesAtOnce), incidents: this.incidents };
     this.#loops = this.#domains.map((domain) => new CrawlLoop({ ...shared, ...domain }));
   }
 

@@ -26,6 +26,8 @@ export interface IncidentTrackerParts {
 
 export class IncidentTracker {
   readonly #parts: IncidentTrackerParts;
+  /** The domains with incidents since requests were last sent: pages of several may be under way when one begins. */
+  readonly #domains = new Set<number>();
 
   constructor(parts: IncidentTrackerParts) {
     this.#parts = parts;
@@ -33,13 +35,17 @@ export class IncidentTracker {
 
   /**
    * Stops all requests, at every domain. A ban lasts for the cool-down, longer the more of them there were, or as the
-   * site asks.
+   * site asks. During an incident, a suspicion at another domain changes nothing, and a ban never shortens the rest.
    */
   begin(verdict: 'suspect' | 'banned', evidence: Evidence, { domain = 0, minMs = 0 } = {}): void {
     const { queue, clock, coolDownMs, isProbe = false, onChange } = this.#parts;
+    const { incident } = queue.state;
+    if (incident !== null && verdict === 'suspect') return;
     const sinceMs = clock.now();
     const restMs = isProbe ? coolDownMs : restAfterBanMs(coolDownMs, queue.state.at(domain).bans + 1);
-    const untilMs = verdict === 'banned' ? sinceMs + Math.max(restMs, minMs) : null;
+    const restedMs = Math.max(sinceMs + Math.max(restMs, minMs), incident?.untilMs ?? 0);
+    const untilMs = verdict === 'banned' ? restedMs : null;
+    this.#domains.add(domain);
     queue.note({ t: 'incident', incident: { verdict, sinceMs, untilMs, evidence, ...atDomain(domain) } });
     onChange();
   }
@@ -78,10 +84,12 @@ export class IncidentTracker {
   #end(): void {
     const { queue, watches, onChange, onBanOver } = this.#parts;
     const { domain = 0, verdict } = queue.state.incident ?? {};
+    this.#domains.add(domain);
     // Not when the ban begins: a reply that is under way at another domain would set its cookies afterwards.
     if (verdict === 'banned') onBanOver();
     queue.note({ t: 'reopened' });
-    watches[domain]!.reopened();
+    for (const at of this.#domains) watches[at]!.reopened();
+    this.#domains.clear();
     onChange();
   }
 }

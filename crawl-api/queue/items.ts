@@ -110,7 +110,7 @@ export class Items {
     for (const lists of this.#domains) for (const state of states) if (lists !== undefined) yield* lists[state];
   }
 
-  add(product: Product, chunk: string, domain: number): Item {
+  add(product: Product, chunk: string, domain: number): void {
     const item: Item = {
       ...product,
       chunk,
@@ -130,7 +130,6 @@ export class Items {
     this.#byNumber.set(item.n, item);
     this.#enter(item);
     this.assigned++;
-    return item;
   }
 
   move(item: Item, to: ItemState): void {
@@ -151,14 +150,13 @@ export class Items {
    *
    * @param results that many results are safe elsewhere, from the first one on
    */
-  *release(results: number): Generator<Item, undefined> {
+  release(results: number): void {
     const last = Math.min(results, this.#released.size + this.#ended.size - KEPT_ENDED);
     while (this.#released.size < last && this.#ended.first !== null) {
       const item = this.#ended.first;
       this.#ended.remove(item);
       this.#byNumber.delete(item.n);
       this.#released.add(item.n);
-      yield item;
     }
   }
 

@@ -51,7 +51,11 @@ export function openQueue<J extends Journal>(
     const detail = `the crawler died ${item.deaths} times while crawling this product`;
     return toFailure({ item, url, nowMs: clock.now() }, 'poison', detail);
   });
-  if (died) log.warn({ id: died.id, deaths: died.deaths }, 'the previous process died while crawling this product');
+  const [only, ...others] = died;
+  if (others.length > 0)
+    log.warn({ ids: died.map(({ id }) => id) }, 'the previous process died while crawling these products');
+  else if (only)
+    log.warn({ id: only.id, deaths: only.deaths }, 'the previous process died while crawling this product');
   if (replay.records > 0) log.info({ records: replay.records, ...queue.progress(null) }, 'resuming from the journal');
   return { queue, journal: file };
 }

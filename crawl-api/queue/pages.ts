@@ -3,13 +3,13 @@
  * judged. One request at a time, at the pace, and none that robots.txt, a barrier or the disk forbids. Every request
  * (product, redirect hop, further page, canary page, retry with the browser) goes through here.
  */
-import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { FollowRules } from '../../shared/domain/follow-rules.ts';
 import type { PageRequest, PostBody } from '../../shared/adapters/requests/page-requests.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import { headerForbids } from '../../shared/domain/nofollow.ts';
 import { productToken } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
+import { hostKeyOf } from '../../shared/domain/same-site.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -22,6 +22,7 @@ import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
 import { judge } from '../politeness/ban-rules.ts';
 import { LinkJudge } from '../politeness/link-judge.ts';
 import { accused, type Judgement, named, type SeenPage } from '../politeness/judgement.ts';
+import type { Places } from '../politeness/places.ts';
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
@@ -37,11 +38,8 @@ export interface PagesParts {
   isOneOfMany: boolean;
   /** The pace of this domain alone. */
   pacer: Pacer;
-  /**
-   * The queue over all domains: an instance has one page at a time, in memory, in its browser, and to blame for a
-   * crash.
-   */
-  onePage: ReturnType<typeof createQueueOfOne>;
+  /** Where the pages of all domains are under way. */
+  places: Places;
   clock: Clock;
   pageTimes: PageTimes;
   /** Its limit of requests counts over all domains and processes. */
@@ -188,7 +186,8 @@ export class Pages {
       // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under
       // way.
       if (!this.links.isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
-      const look = await this.#parts.onePage(async () =>
+      const visitor = { domain: this.#parts.domain, host: hostOf(url) };
+      const look = await this.#parts.places.use(visitor, async () =>
         this.#isTurn(work) ? this.#ask(request, mayRepeat, work) : null,
       );
       if (look === 'unread') mayRepeat = false;
@@ -220,14 +219,15 @@ export class Pages {
   }
 
   async #fetch({ n, url, post, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {
-    const { queue, domain, pacer, clock, pageTimes, http, browser, cookies, userHeaders } = this.#parts;
+    const { queue, domain, pacer, places, clock, pageTimes, http, browser, cookies, userHeaders } = this.#parts;
     const source = via === 'browser' ? browser : http;
     if (source === null) return NOT_NOW;
     const beganMs = clock.monotonic();
     let sent = false;
     const hooks: FetchHooks = {
       onStart: () => {
-        queue.recordStart(n, this.#wallMs + clock.monotonic(), { domain, browser: via === 'browser' });
+        const how = { domain, browser: via === 'browser', beside: places.used > 1 };
+        queue.recordStart(n, this.#wallMs + clock.monotonic(), how);
         pacer.requestStarted();
         sent = true;
       },
@@ -269,6 +269,12 @@ export class Pages {
       if (news && interruptible) return false;
     }
   }
+}
+
+/** What names the host of a URL in `Places`. */
+function hostOf(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed === null ? url : hostKeyOf(parsed);
 }
 
 /** Refusals by a redirect whose target is no refusal itself: with its cookies, the site may answer with the page. */

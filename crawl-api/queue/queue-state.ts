@@ -19,9 +19,8 @@ import { ResultLines } from './result-lines.ts';
 interface Chunk {
   /** The products of the chunk; null once granted: the products are items then. */
   products: Product[] | null;
-  size: number;
-  /** Those of its products that are in memory. */
-  items: Set<Item>;
+  /** The numbers of its products. */
+  numbers: Uint32Array;
   /** Its products here that were not begun. */
   untouched: number;
 }
@@ -70,8 +69,10 @@ export class QueueState {
   minGapMs: number | null = null;
   /** Id of a product that another instance has stored, from the orders; sent again after a restart. */
   fleetPage: string | null = null;
-  /** The product whose request came last, if that has no end in the journal. */
-  underWay: number | null = null;
+  /** The products whose requests may be under way by the journal, oldest first. */
+  #underWay: number[] = [];
+  /** Products that were under way together when the process died: each is tried alone, in this order. */
+  readonly #doubted = new Set<number>();
   readonly parts: PartRef[] = [];
   nextSeq = 0;
   ackedSeq = -1;
@@ -122,7 +123,8 @@ export class QueueState {
   readonly #effects: { [T in JournalRecord['t']]: (record: Extract<JournalRecord, { t: T }>) => void } = {
     offered: ({ chunk, products }) => {
       if (this.chunks.has(chunk)) return;
-      this.chunks.set(chunk, { products, size: products.length, items: new Set(), untouched: 0 });
+      const numbers = Uint32Array.from(products, ({ n }) => n);
+      this.chunks.set(chunk, { products, numbers, untouched: 0 });
       this.#offered.add(chunk);
       this.held += products.length;
     },
@@ -137,6 +139,10 @@ export class QueueState {
     started: (record) => this.#start(record),
     'broken-off': ({ domain = 0 }) => this.#endRequest(domain),
     died: ({ n }) => this.#die(n),
+    'died-beside': ({ ns }) => {
+      this.#underWay = [];
+      for (const n of ns) this.#doubted.add(n);
+    },
     postponed: ({ result }) => this.#postpone(result.n, result),
     paused: (record) => this.#pause(record),
     held: ({ result }) => this.#hold(result),
@@ -186,7 +192,21 @@ export class QueueState {
    */
   peek(retry: boolean, domain = 0): Item | null {
     if (this.#doubtful.size > 0) return null;
+    for (const n of this.#doubted) {
+      const item = this.items.get(n);
+      if (item?.domain === domain) return item;
+    }
     return this.items.at('pending', domain).first ?? (retry ? this.items.at('postponed', domain).first : null);
+  }
+
+  /** True for a product to be crawled while no other one is: the process died while it was under way. */
+  isDoubted({ n, deaths }: Item): boolean {
+    return deaths > 0 || this.#doubted.has(n);
+  }
+
+  /** The products whose requests may be under way by the journal, oldest first. */
+  get underWay(): readonly number[] {
+    return this.#underWay;
   }
 
   get pendingCount(): number {
@@ -232,7 +252,7 @@ export class QueueState {
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products !== null) return true;
     // Products that are here under an older generation stay here.
-    return chunk.untouched === chunk.size;
+    return chunk.untouched === chunk.numbers.length;
   }
 
   #open(): Iterable<Item> {
@@ -250,7 +270,7 @@ export class QueueState {
         this.held--;
         continue;
       }
-      chunk.items.add(this.items.add(product, id, this.#domainOf(product.id)));
+      this.items.add(product, id, this.#domainOf(product.id));
       chunk.untouched++;
     }
     chunk.products = null;
@@ -260,17 +280,18 @@ export class QueueState {
     if (this.#doubtful.delete(id)) this.#forgetOpen(id);
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products === null) return;
-    this.held -= chunk.size;
+    this.held -= chunk.numbers.length;
     this.#offered.delete(id);
     this.chunks.delete(id);
   }
 
-  #start({ n, atMs, browser, domain = 0 }: Extract<JournalRecord, { t: 'started' }>): void {
+  #start({ n, atMs, browser, beside, domain = 0 }: Extract<JournalRecord, { t: 'started' }>): void {
     this.requests++;
     if (browser) this.rendered++;
     if (n === CANARY_PAGE) this.canaries++;
-    if (n === CANARY_PAGE) this.#endRequest(domain);
-    else this.underWay = n;
+    if (beside) this.#endRequest(domain);
+    else this.#underWay = [];
+    if (n !== CANARY_PAGE) this.#underWay.push(n);
     const item = this.items.get(n);
     if (item) this.#touch(item);
     const at = this.at(domain);
@@ -281,14 +302,14 @@ export class QueueState {
     at.lastStartMs = atMs;
   }
 
-  /** The domain's request has ended; one that went to another domain since then may still be under way. */
+  /** The domain's request has ended; requests to other domains may still be under way. */
   #endRequest(domain: number): void {
-    const item = this.underWay === null ? undefined : this.items.get(this.underWay);
-    if (item === undefined || item.domain === domain) this.underWay = null;
+    this.#underWay = this.#underWay.filter((n) => (this.items.get(n)?.domain ?? domain) !== domain);
   }
 
   #die(n: number): void {
-    this.underWay = null;
+    this.#underWay = [];
+    this.#doubted.delete(n);
     const item = this.items.get(n);
     if (!item || !isOpen(item.state)) return;
     item.deaths++;
@@ -301,6 +322,7 @@ export class QueueState {
     at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
     const item = this.items.get(n);
     if (item) item.pauses++;
+    this.#doubted.delete(n);
   }
 
   #postpone(n: number, first: ItemResult | null): void {
@@ -321,7 +343,8 @@ export class QueueState {
 
   /** The product, if it is here; its request, if that was the last one, has ended. */
   #endVisit(n: number): Item | undefined {
-    if (this.underWay === n) this.underWay = null;
+    this.#underWay = this.#underWay.filter((other) => other !== n);
+    this.#doubted.delete(n);
     return this.items.get(n);
   }
 
@@ -352,9 +375,11 @@ export class QueueState {
 
   /** Drops the chunk's open products: another instance owns them now. */
   #forgetOpen(id: string): void {
-    for (const item of this.chunks.get(id)?.items ?? []) {
-      if (!isOpen(item.state)) continue;
+    for (const n of this.chunks.get(id)?.numbers ?? []) {
+      const item = this.items.get(n);
+      if (item?.chunk !== id || !isOpen(item.state)) continue;
       this.#uncount(item);
+      this.#doubted.delete(item.n);
       this.items.forget(item);
       this.held--;
     }
@@ -408,6 +433,6 @@ export class QueueState {
   /** The main server has the results of these parts: what is known of their products need not stay in memory. */
   #acknowledge(seq: number): void {
     this.ackedSeq = Math.max(this.ackedSeq, seq);
-    for (const item of this.items.release(this.lines.acknowledge(seq))) this.chunks.get(item.chunk)?.items.delete(item);
+    this.items.release(this.lines.acknowledge(seq));
   }
 }

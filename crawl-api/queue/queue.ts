@@ -205,9 +205,9 @@ export class Queue {
   }
 
   /** Call before a request for product `n` or CANARY_PAGE; if it throws, the request must not be sent. */
-  recordStart(n: number, atMs: number, { domain = 0, browser = false } = {}): void {
-    const at = Math.round(atMs * 1_000) / 1_000;
-    this.#writer.takeOn({ t: 'started', n, atMs: at, ...(browser ? { browser } : {}), ...atDomain(domain) });
+  recordStart(n: number, atMs: number, { domain = 0, browser = false, beside = false } = {}): void {
+    const how = { ...(browser ? { browser } : {}), ...(beside ? { beside } : {}), ...atDomain(domain) };
+    this.#writer.takeOn({ t: 'started', n, atMs: Math.round(atMs * 1_000) / 1_000, ...how });
     this.#writer.syncSoon();
   }
 
@@ -218,7 +218,7 @@ export class Queue {
 
   /** The request was aborted by an order, the deadline or the end of the process. */
   recordBrokenOff(domain = 0): void {
-    if (this.state.underWay !== null) this.note({ t: 'broken-off', ...atDomain(domain) });
+    if (this.state.underWay.length > 0) this.note({ t: 'broken-off', ...atDomain(domain) });
   }
 
   /**
@@ -255,17 +255,21 @@ export class Queue {
 
   /**
    * Moves the product that was being crawled when the process died to the end, after a restart. At the second death it
-   * fails, because its page may be the cause. Returns the product, for the log; null when there was none.
+   * fails, because its page may be the cause. Of several, nobody knows whose page it was: each is tried alone, and only
+   * a death while alone counts. Returns the products, for the log.
    */
-  recoverDeath(poisoned: (item: Item) => ItemResult): Item | null {
-    const n = this.state.underWay;
-    const item = n === null ? undefined : this.state.items.get(n);
-    if (!item) return null;
+  recoverDeath(poisoned: (item: Item) => ItemResult): Item[] {
+    const items = this.state.underWay.flatMap((n) => this.state.items.get(n) ?? []);
+    const [item, ...others] = items;
+    if (item === undefined) return [];
     // A process that cannot start because of a full disk would free no space by restarting.
-    this.#writer.noteAnyway({ t: 'died', n: item.n });
-    if (item.deaths >= 2) this.#writer.noteAnyway({ t: 'result', result: poisoned(item) });
+    if (others.length > 0) this.#writer.noteAnyway({ t: 'died-beside', ns: items.map(({ n }) => n) });
+    else {
+      this.#writer.noteAnyway({ t: 'died', n: item.n });
+      if (item.deaths >= 2) this.#writer.noteAnyway({ t: 'result', result: poisoned(item) });
+    }
     this.#writer.syncSoon();
-    return item;
+    return items;
   }
 
   /** Records were lost to a damaged file. */

@@ -41,12 +41,17 @@ export type JournalRecord =
   /** A program on this machine asked to stop; no order reverses it. */
   | { t: 'drained' }
   | { t: 'robots'; policy: RobotsPolicy }
-  /** A request for product `n`, or CANARY_PAGE, was sent at this wall-clock time (with fractions of a millisecond). */
-  | ({ t: 'started'; n: number; atMs: number; browser?: true } & AtDomain)
+  /**
+   * A request for product `n`, or CANARY_PAGE, was sent at this wall-clock time (with fractions of a millisecond).
+   * `beside`: requests to other domains may be under way.
+   */
+  | ({ t: 'started'; n: number; atMs: number; browser?: true; beside?: true } & AtDomain)
   /** The request was aborted on purpose: nothing is known about the product, and it did no harm. */
   | ({ t: 'broken-off' } & AtDomain)
   /** The process died while crawling product `n`: it goes to the end. */
   | { t: 'died'; n: number }
+  /** The process died while several products were under way: each is tried again alone. */
+  | { t: 'died-beside'; ns: number[] }
   /** A temporary failure: tried again at the end of the shard. */
   | { t: 'postponed'; result: ItemResult }
   /** The domain asked for a pause until then; the product is tried again after it. */

@@ -20,6 +20,9 @@ export function templateAt(productUrl: ProductUrl, domain: number): string {
   return template;
 }
 
+/** Maximum pages of one instance that are under way at the same time, each at another domain. */
+export const MAX_PAGES_AT_ONCE = 64;
+
 /** Ends the template of each of `site.hosts`, whose products have URLs of their own; its weight counts them. */
 export const URL_MARK = '/{url}';
 
@@ -104,4 +107,13 @@ export function meanSpacingMs(
 ): number {
   const { share, delayMs } = busiestDomain(domains, intervalMs);
   return share * spacingOf(Math.max(intervalMs, delayMs));
+}
+
+/**
+ * The part of a page's time that an address spends on it before it can send the next request, over all domains: all of
+ * it where it has one page at a time; else its part of the places, or of the time of the domain with most products,
+ * where pages come one after the other.
+ */
+export function pageShare(domains: readonly Pick<DomainPace, 'share'>[], pagesAtOnce: number): number {
+  return Math.max(1 / pagesAtOnce, ...domains.map(({ share }) => share));
 }

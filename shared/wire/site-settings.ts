@@ -6,7 +6,7 @@
  * it has its default.
  */
 import { z } from 'zod';
-import type { ProductUrl } from '../domain/domains.ts';
+import { MAX_PAGES_AT_ONCE, type ProductUrl } from '../domain/domains.ts';
 import { requestSchema } from './mapping-schema.ts';
 
 const productUrlSchema: z.ZodType<ProductUrl> = z.union([
@@ -72,6 +72,8 @@ export const siteSettingsSchema = z.strictObject({
   bannedLately: z.array(z.int().nonnegative()).exactOptional(),
   /** What is followed of what pages link to; omitted: every further page on the site. */
   follow: followSchema.exactOptional(),
+  /** Maximum pages of one instance that are under way at the same time, each at another domain; omitted: 1. */
+  pagesAtOnce: z.int().min(2).max(MAX_PAGES_AT_ONCE).exactOptional(),
   /** Maximum pages of one product, including its own; omitted: DEFAULT_MAX_PAGES. */
   maxPages: z.int().positive().exactOptional(),
   /** Several products that end on one page are stored; omitted: they fail. */

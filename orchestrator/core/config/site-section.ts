@@ -1,6 +1,6 @@
 /** The section `site` of the configuration, and the settings that the run keeps of it. */
 import { z } from 'zod';
-import { URL_MARK } from '../../../shared/domain/domains.ts';
+import { MAX_PAGES_AT_ONCE, URL_MARK } from '../../../shared/domain/domains.ts';
 import { readOwnUrl } from '../../../shared/domain/own-url.ts';
 import { DEFAULT_MAX_PAGES, pagesOf } from '../../../shared/domain/pages-per-product.ts';
 import { SEGMENTS_MARK } from '../../../shared/domain/product.ts';
@@ -116,6 +116,14 @@ const siteKeys = z.strictObject({
     .describe(
       'Ask for a page only if it has changed since its row was read, where the site gives an ETag or Last-Modified; the row of an unchanged page (304) stays as it is. Plain HTTP only. See [recrawl.md](recrawl.md#pages-that-have-not-changed-siteconditional).',
     ),
+  pages_at_once: z
+    .int()
+    .min(1)
+    .max(MAX_PAGES_AT_ONCE)
+    .default(1)
+    .describe(
+      'Pages that an instance may have under way at the same time, each at another host of `product_url` or `hosts`: never two at one. Worth having where pages take longer than the interval shared out over the domains. Plain HTTP only. See [domains.md](domains.md#several-pages-at-a-time).',
+    ),
   pages_per_product: z
     .union(
       [
@@ -224,6 +232,11 @@ export const siteSection = siteKeys
     error: 'takes the place of site.product_url: leave one of them out',
     when: isRead,
   })
+  .refine(({ pages_at_once: pages, render }) => pages === 1 || render === 'http', {
+    path: ['pages_at_once'],
+    error: 'needs render: http: a browser has one page at a time',
+    when: isRead,
+  })
   .overwrite((site) => {
     if (site.hosts === null) return site;
     const urls = site.hosts.map((host) => ({ url: host + URL_MARK, weight: 1 }));
@@ -236,6 +249,7 @@ type SiteSection = z.output<typeof siteSection>;
 /** What the run keeps of the section and sends to its instances; the other keys matter for the plan only. */
 export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
   ...limitOf(pagesOf(site.pages_per_product).max),
+  ...(site.pages_at_once === 1 ? {} : { pagesAtOnce: site.pages_at_once }),
   productUrl: plainProductUrl(site.product_url),
   ...requestSettingsOf(site.request),
   intervalMs: site.interval,

@@ -69,8 +69,9 @@ export class FinishModel {
     this.#draws = days.map((day) => {
       const pageMs = input.pageP50Ms * Math.exp(pageSigma * Math.sqrt(COMMON) * day.pages);
       const ownSigma = pageSigma * Math.sqrt(1 - COMMON);
-      const gap = momentsAbove(Math.max(0, work.requestMs - PAGE_OVERHEAD_MS), pageMs, ownSigma);
-      const requestMean = gap.mean + PAGE_OVERHEAD_MS;
+      const overheadMs = work.pageShare * PAGE_OVERHEAD_MS;
+      const gap = momentsAbove(Math.max(0, work.requestMs - overheadMs), work.pageShare * pageMs, ownSigma);
+      const requestMean = gap.mean + overheadMs;
       const { pagesEach } = input;
       const gapMean = requestMean * pagesEach;
       return {

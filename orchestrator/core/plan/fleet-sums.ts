@@ -1,5 +1,5 @@
 /** The deterministic sums of a plan: how long a fleet of n takes when everything takes its usual time. */
-import { busiestDomain, type DomainPace, meanSpacingMs, ONE_DOMAIN } from '../../../shared/domain/domains.ts';
+import { busiestDomain, type DomainPace, meanSpacingMs, ONE_DOMAIN, pageShare } from '../../../shared/domain/domains.ts';
 import { easingMs, plannedSpacingMs } from '../../../shared/domain/pacing.ts';
 import { chunkSize, MAX_CHUNK } from '../../../shared/domain/sharing.ts';
 import type { PlanInput } from './plan.ts';
@@ -25,10 +25,9 @@ export interface Work {
   domains: readonly DomainPace[];
   /** The domain that decides how long an instance takes. */
   busiest: DomainPace;
-  /**
-   * The time from the start of one request to the start of the next, over all domains: an instance has one page at a
-   * time.
-   */
+  /** The part of a page's time for which it delays the next request, over all domains: 1 with one page at a time. */
+  pageShare: number;
+  /** The time from the start of one request to the start of the next, over all domains. */
   requestMs: number;
   /** Time per product: its requests, one after the other. */
   paceMs: number;
@@ -39,14 +38,16 @@ export interface Work {
 }
 
 export function workOf(input: PlanInput): Work {
-  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach, browser, domains = ONE_DOMAIN } = input;
+  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach, browser } = input;
+  const { domains = ONE_DOMAIN, pagesAtOnce = 1 } = input;
   const isEased = input.bannedLately !== undefined;
   const intervalMs = rate === null ? wanted : Math.max(wanted, (domains.length * 1_000) / rate);
   const pageMs = pageP50Ms + PAGE_OVERHEAD_MS;
   const answerMs = browser ? Math.min(pageP50Ms, RENDERED_ANSWER_MS) : pageP50Ms;
   const spacingOf = (ms: number): number => plannedSpacingMs(ms, answerMs);
   const busiest = busiestDomain(domains, intervalMs);
-  const requestMs = Math.max(meanSpacingMs(domains, intervalMs, spacingOf), pageMs);
+  const share = pageShare(domains, pagesAtOnce);
+  const requestMs = Math.max(meanSpacingMs(domains, intervalMs, spacingOf), share * pageMs);
   // The pages of one product are all at one domain.
   const pageSpacingMs = Math.max(spacingOf(Math.max(intervalMs, busiest.delayMs)), pageMs);
   return {
@@ -54,6 +55,7 @@ export function workOf(input: PlanInput): Work {
     intervalMs,
     domains,
     busiest,
+    pageShare: share,
     requestMs,
     paceMs: requestMs * pagesEach,
     lastMs: pageSpacingMs * (pagesEach - 1) + pageMs,

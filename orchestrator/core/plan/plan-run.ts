@@ -73,7 +73,7 @@ function figures(planning: Planning, instances: number): Figures {
     chunks: share.chunks,
     capacityEach: capacityOf(input, work, Math.max(1, instances)),
     intervalMs: work.intervalMs,
-    ...(work.domains.length === 1 ? {} : { domains: { count: work.domains.length, busiestShare: work.busiest.share } }),
+    ...domainsOf(planning),
     ...(input.paces === undefined ? {} : { paces: input.paces.map((pace) => atLeast(pace, work.intervalMs)) }),
     ...(input.operatorPace === undefined ? {} : { operatorPace: input.operatorPace }),
     ...(input.bannedLately === undefined ? {} : { bannedLately: input.bannedLately }),
@@ -95,6 +95,13 @@ function figures(planning: Planning, instances: number): Figures {
     ...rotationOf(planning, instances),
     ...(input.prices ? { prices: input.prices } : {}),
   };
+}
+
+function domainsOf({ input, work }: Planning): Pick<Plan, 'domains'> {
+  const count = work.domains.length;
+  if (count === 1) return {};
+  const pages = Math.min(count, input.pagesAtOnce ?? 1);
+  return { domains: { count, busiestShare: work.busiest.share, ...(pages === 1 ? {} : { pages }) } };
 }
 
 /** One set in each region that has instances. */

@@ -34,6 +34,8 @@ export interface PlanInput extends BillingTerms {
   intervalMs: number;
   /** The domains of the shop; omitted: one. */
   domains?: readonly DomainPace[];
+  /** Pages of an instance under way at the same time, each at another domain; omitted: one. */
+  pagesAtOnce?: number;
   /** Average requests per product; at least 1. */
   pagesEach: number;
   memoryGb: number;
@@ -162,7 +164,12 @@ export interface Plan {
   /** How many of the products each of `site.hosts` has; omitted without it. */
   hosts?: readonly HostShare[];
   /** The number of domains of a shop with several, and the share of the products that the busiest one has. */
-  domains?: { count: number; busiestShare: number };
+  domains?: {
+    count: number;
+    busiestShare: number;
+    /** Pages of an instance under way at the same time; omitted: one. */
+    pages?: number;
+  };
   /** The pace of each domain; omitted for one that has asked for nothing but the interval. */
   paces?: readonly HostPace[];
   /** What the operator of the last run asked for this one, too; omitted: nothing. */

@@ -83,8 +83,8 @@ function recrawl({ listed, unseen, due, carriedOver, keepsFresh }: RecrawlPlan):
   ];
 }
 
-const domains = ({ count, busiestShare }: NonNullable<Plan['domains']>): string =>
-  `${count} at the same time; the busiest has ${percent(busiestShare)} of the products`;
+const domains = ({ count, busiestShare, pages = 1 }: NonNullable<Plan['domains']>): string =>
+  `${count} at the same time${pages > 1 ? `, ${pages} pages of an instance at once` : ''}; the busiest has ${percent(busiestShare)} of the products`;
 
 function instances(plan: Plan): string {
   return `${thousands(plan.instances)} x ${plan.instanceType} (lower bound ${thousands(plan.lowerBoundInstances)})`;

@@ -83,6 +83,7 @@ export function planInputOf({
     deadlineMs: deadlineOf(config),
     intervalMs: intervalUnder(robots, site.interval),
     domains: domainPaces(countedUrl(site.product_url, products.hosts), withDelays(robots, delays)),
+    ...(site.pages_at_once === 1 ? {} : { pagesAtOnce: site.pages_at_once }),
     pagesEach: pagesEachOf(site),
     memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
     maxRatePerSecond: site.max_rate,

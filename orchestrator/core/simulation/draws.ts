@@ -46,9 +46,11 @@ export class Draws {
     this.#bootMedianMs = input.bootP50Ms * Math.exp(bootSigma * Math.sqrt(COMMON) * this.#normal());
     this.#bootSigma = bootSigma * Math.sqrt(1 - COMMON);
     const pageMs = input.pageP50Ms * Math.exp(pageSigma * Math.sqrt(COMMON) * this.#normal());
-    const floorMs = Math.max(0, workOf(input).requestMs - PAGE_OVERHEAD_MS);
-    const gap = momentsAbove(floorMs, pageMs, pageSigma * Math.sqrt(1 - COMMON));
-    const requestMs = gap.mean + PAGE_OVERHEAD_MS;
+    const work = workOf(input);
+    const overheadMs = work.pageShare * PAGE_OVERHEAD_MS;
+    const floorMs = Math.max(0, work.requestMs - overheadMs);
+    const gap = momentsAbove(floorMs, work.pageShare * pageMs, pageSigma * Math.sqrt(1 - COMMON));
+    const requestMs = gap.mean + overheadMs;
     this.#gapMeanMs = requestMs * input.pagesEach;
     this.#gapSdMs = Math.sqrt(gap.variance * input.pagesEach);
     this.#pageMs = requestMs * (input.pagesEach - 1) + pageMs + PAGE_OVERHEAD_MS;

@@ -5,11 +5,11 @@ import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
+import { Places } from '../../../crawl-api/politeness/places.ts';
 import { SignalFlag } from '../../../crawl-api/process/signal-flag.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { CookieJar } from '../../../shared/adapters/http/cookie-jar.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import { createQueue } from '../../unit/crawl-api/fakes.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
@@ -63,7 +63,7 @@ async function pagesOf(browser: PageSource, cookies: CookieJar | null): Promise<
     queue: createQueue().queue,
     domain: 0,
     isOneOfMany: false,
-    onePage: createQueueOfOne(),
+    places: new Places(1),
     pacer: new Pacer(systemClock, () => 0, false),
     clock: systemClock,
     pageTimes: new PageTimes(),

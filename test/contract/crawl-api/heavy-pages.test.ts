@@ -5,10 +5,10 @@
  */
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { Field, SelectStep } from '../../../shared/domain/mapping.ts';
+import type { Field, Mapping, SelectStep } from '../../../shared/domain/mapping.ts';
 import { oneTitle } from '../../support/one-title.ts';
 import { readProcess } from '../../support/processes.ts';
-import { until } from './http-stub.ts';
+import { startStub, until } from './http-stub.ts';
 import { products, useStages } from './stage.ts';
 
 const { startReady } = useStages();
@@ -115,6 +115,59 @@ const FIELDS: [name: string, step: SelectStep][] = [
   ['all', { type: 'css', selector: 'p' }],
 ];
 
+const fields = FIELDS.map(([name, step]): Field => ({ name, steps: [step], required: false }));
+const mappingOf = (all: Field[]): Mapping => ({ pages: [{ ...oneTitle('').mapping.pages[0]!, fields: all }] });
+/** Pages of different kinds do not have the same fields: without a value for each, the instance would doubt them. */
+const filled = fields.map((field): Field => ({ ...field, steps: [...field.steps, { type: 'default', value: '-' }] }));
+
+describe('an instance with eight places', () => {
+  it(
+    `stays below ${MAX_BYTES / 1e6} MB while pages of all kinds come at the same time`,
+    { timeout: MINUTES * 60_000 },
+    async () => {
+      const kinds = Object.values(KINDS)
+        .map((make) => make())
+        .filter(({ maxPageBytes }) => maxPageBytes === undefined)
+        .map(({ body, contentType = 'text/html', isPacked = false }) => ({
+          sent: isPacked ? gzipSync(body) : Buffer.from(body),
+          headers: { 'content-type': contentType, ...(isPacked && { 'content-encoding': 'gzip' }) },
+        }));
+      const [pages, places] = [kinds.length * 8, 8];
+      const underWay = { now: 0, most: 0 };
+      let next = 0;
+      const shops = await Promise.all(
+        Array.from({ length: places }, () =>
+          startStub((_request, _body, response) => {
+            const { headers, sent } = kinds[next++ % kinds.length]!;
+            underWay.most = Math.max(underWay.most, ++underWay.now);
+            response.once('close', () => underWay.now--);
+            response.writeHead(200, headers).end(sent);
+          }),
+        ),
+      );
+      try {
+        const endsAt = new Date(Date.now() + MINUTES * 60_000).toISOString();
+        const productUrl = shops.map(({ url }) => ({ url: `${url}/{id}`, weight: 1 }));
+        const stage = await startReady({
+          site: { productUrl, pagesAtOnce: places, robots: 'ignore', maxPageBytes: PAGE_BYTES, timeoutMs: 60_000 },
+          settings: { deadline: endsAt, powerOffAt: endsAt },
+          crawl: { mapping: mappingOf(filled) },
+        });
+        await stage.offer('1-1', products(1, pages));
+        stage.main.orders.sealed = true;
+        await until('the completion callback', () => stage.main.completions.length > 0, MINUTES * 60_000);
+        const peak = readProcess(stage.pid()).peakRssBytes;
+        const failed = stage.results().filter((result) => result.outcome === 'failed' && result.reason !== 'too-large');
+        expect([stage.results().length, failed]).toEqual([pages, []]);
+        expect(underWay.most).toBeGreaterThan(1);
+        expect(peak).toBeLessThan(MAX_BYTES);
+      } finally {
+        await Promise.all(shops.map(({ close }) => close()));
+      }
+    },
+  );
+});
+
 describe(`an instance that reads ${PAGES} pages`, () => {
   it.each(Object.keys(KINDS))(
     `of the kind “%s” stays below ${MAX_BYTES / 1e6} MB`,
@@ -122,8 +175,6 @@ describe(`an instance that reads ${PAGES} pages`, () => {
     async (kind) => {
       const { body, contentType = 'text/html', isPacked = false, maxPageBytes = PAGE_BYTES } = KINDS[kind]!();
       const sent = isPacked ? gzipSync(body) : Buffer.from(body);
-      const fields = FIELDS.map(([name, step]): Field => ({ name, steps: [step], required: false }));
-      const { mapping } = oneTitle('');
       const endsAt = new Date(Date.now() + MINUTES * 60_000).toISOString();
       const stage = await startReady({
         page: (_request, response) =>
@@ -132,7 +183,7 @@ describe(`an instance that reads ${PAGES} pages`, () => {
             .end(sent),
         site: { maxPageBytes, timeoutMs: 60_000 },
         settings: { deadline: endsAt, powerOffAt: endsAt },
-        crawl: { mapping: { pages: [{ ...mapping.pages[0]!, fields }] } },
+        crawl: { mapping: mappingOf(fields) },
       });
 
       await stage.offer('1-1', products(1, PAGES));

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { SignalFlag } from '../../../crawl-api/process/signal-flag.ts';
 import type { PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
 import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
+import { Places } from '../../../crawl-api/politeness/places.ts';
 import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
-import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import {
   broken,
   crawl,
@@ -203,7 +203,7 @@ describe('the crawl loop', () => {
       close: () => Promise.resolve(),
     };
     const pacer = new Pacer(clock, () => queue.intervalAt(0), false);
-    const alone = { domain: 0, isOneOfMany: false, onePage: createQueueOfOne() };
+    const alone = { domain: 0, isOneOfMany: false, places: new Places(1) };
     const parts = { ...alone, queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
     const render = new RenderChoice('http');

@@ -79,6 +79,7 @@ export interface SceneOptions {
   /** What is not followed, as `DenyList` takes it. */
   deny?: string[];
   maxPages?: number;
+  pagesAtOnce?: number;
   /** The mapping has `rows`. */
   rowPages?: RowPages | null;
   userHeaders?: UserHeaders;
@@ -158,6 +159,7 @@ export async function createScene(
     request,
     sections = [],
     maxPages,
+    pagesAtOnce,
     rowPages = null,
     userHeaders,
   }: SceneOptions = {},
@@ -201,6 +203,7 @@ export async function createScene(
     ...(follow && { follow }),
     ...(request && { request }),
     ...(maxPages === undefined ? {} : { maxPages }),
+    ...(pagesAtOnce === undefined ? {} : { pagesAtOnce }),
   };
   const crawling = new Crawl({
     queue,

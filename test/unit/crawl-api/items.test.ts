@@ -12,7 +12,8 @@ const CHUNK = 500;
 const MANY = 12_000;
 
 async function crawlAll(queue: Queue): Promise<void> {
-  for (let first = 1; first <= MANY; first += CHUNK) await give(queue, `${first}-1`, [first, first + CHUNK - 1], { intervalMs: 1 });
+  for (let first = 1; first <= MANY; first += CHUNK)
+    await give(queue, `${first}-1`, [first, first + CHUNK - 1], { intervalMs: 1 });
   for (let item = queue.state.peek(false); item !== null; item = queue.state.peek(false)) {
     queue.recordStart(item.n, 1_000 * item.n);
     queue.recordResult(item, stored(item.n));

@@ -4,7 +4,7 @@
  */
 import { isNonEmpty } from '../../../../shared/domain/non-empty.ts';
 import { epochNumber } from '../../../../shared/domain/epoch-id.ts';
-import { domainPaces, meanSpacingMs, templatesOf } from '../../../../shared/domain/domains.ts';
+import { domainPaces, meanSpacingMs, pageShare } from '../../../../shared/domain/domains.ts';
 import { easingMs, paceMarginMs } from '../../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../../shared/wire/callbacks.ts';
 import { isUnavailable, mustReturnProducts } from '../ban-policy.ts';
@@ -158,6 +158,10 @@ interface Paces {
   intervalMs: number;
   /** How many of them are crawled at the same time. */
   domains: number;
+  /** How many pages of an address are under way at the same time. */
+  pages: number;
+  /** The part of a page's time for which it delays the next request. */
+  pageShare: number;
   /** Mean time between two requests at the least, over all domains: interval (or Crawl-delay) and margin. */
   spacingMs: number;
   requests: number;
@@ -172,22 +176,25 @@ const pendingOf = ({ fleet }: Observed): number =>
 
 /** By how much the slower beginning after a ban will lengthen the crawl of what a worker holds or will probably get. */
 function easingOf(shares: Shares, progress: Progress | null, { canTake }: Pick<Worker, 'canTake'>): number {
-  const { intervalMs, domains, meanShare } = shares;
+  const { intervalMs, domains, pages, meanShare } = shares;
   const products = Math.max(progress?.pending ?? 0, canTake ? Math.ceil(meanShare) : 0);
   // Of several domains one has banned it: its share of the products, each at that domain's own interval.
-  const atLeastMs = (progress?.pageMs ?? 0) * domains;
+  const atLeastMs = (progress?.pageMs ?? 0) * (domains / pages);
   const rightPages = progress?.sinceBan ?? 0;
   return requestsEach(shares, progress) * easingMs(intervalMs, products / domains, { rightPages, atLeastMs });
 }
 
 function pacesOf({ run, robots }: Pick<Observed, 'run' | 'robots'>): Paces {
   const { plan } = run;
-  const { productUrl } = run.settings.site;
+  const { productUrl, pagesAtOnce = 1 } = run.settings.site;
+  const domains = domainPaces(productUrl, null);
   const spacingMs = (ms: number, policy: Observed['robots']): number =>
     meanSpacingMs(domainPaces(productUrl, policy), ms, (interval) => interval + paceMarginMs(interval));
   return {
     intervalMs: intervalUnder(robots, intervalOf(run)),
-    domains: templatesOf(productUrl).length,
+    domains: domains.length,
+    pages: Math.min(pagesAtOnce, domains.length),
+    pageShare: pageShare(domains, pagesAtOnce),
     spacingMs: spacingMs(intervalUnder(robots, intervalOf(run)), robots),
     requests: plan.paceMs / spacingMs(Math.max(plan.intervalMs, plan.operatorPace?.intervalMs ?? 0), null),
   };
@@ -196,7 +203,7 @@ function pacesOf({ run, robots }: Pick<Observed, 'run' | 'robots'>): Paces {
 /** The spacing, or the instance's median page time where that is longer, times the requests per product. */
 function paceOf(paces: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
   const { spacingMs } = paces;
-  const requestMs = Math.max(spacingMs, progress?.pageMs ?? 0);
+  const requestMs = Math.max(spacingMs, (progress?.pageMs ?? 0) * paces.pageShare);
   return { paceMs: requestMs * requestsEach(paces, progress), isSlow: requestMs > spacingMs };
 }
 

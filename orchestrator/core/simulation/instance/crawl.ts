@@ -1,5 +1,6 @@
 /**
- * The crawl of a modelled instance: one page at a time, at the pace of each domain, until the site bans its address.
+ * The crawl of a modelled instance: at the pace of each domain, one page of it at a time and `pagesAtOnce` of all,
+ * until the site bans its address.
  */
 import { type DomainPace, domainPaces } from '../../../../shared/domain/domains.ts';
 import { easedIntervalMs, isEased, paceMarginMs, restAfterBanMs } from '../../../../shared/domain/pacing.ts';
@@ -76,7 +77,8 @@ export class SimulatedCrawl {
   readonly #at: readonly AtDomain[];
   readonly #domains: readonly DomainPace[];
   readonly #busiestShare: number;
-  #page: Page | null = null;
+  /** The pages under way, each of another domain, in the order in which they began. */
+  #pages: Page[] = [];
   /** Since when nothing has changed for it: orders, grants, an incident. */
   #wokenMs = -Infinity;
 
@@ -101,24 +103,21 @@ export class SimulatedCrawl {
     return fewest;
   }
 
-  get hasPage(): boolean {
-    return this.#page !== null;
-  }
-
   /** The process died, and another begins at that time. `lost`: results whose records did not reach the disk whole. */
   restart(atMs: number, lost: number): void {
     const { shard, wrongs } = this.#p;
-    const page = this.#page;
-    this.#page = null;
+    const pages = this.#pages;
+    this.#pages = [];
     this.tally = { ...NO_TALLY };
     this.#wokenMs = atMs;
     const first = shard.lose(lost);
-    if (first !== null && page !== null) {
-      page.queued.asked = false;
-      shard.requests--;
-    }
-    const dying = first ?? page?.queued;
-    if (dying !== undefined) shard.die(dying, new Date(atMs).toISOString());
+    if (first !== null)
+      for (const { queued } of pages) {
+        queued.asked = false;
+        shard.requests--;
+      }
+    const dying = first === null ? pages.map(({ queued }) => queued) : [first];
+    shard.die(dying, new Date(atMs).toISOString());
     for (const at of this.#at) {
       // The time since the last request is not known to it: it waits for a whole interval.
       at.pacedFromMs = wrongs.forgetsPace || at.lastRequestMs === null ? null : atMs;
@@ -159,7 +158,7 @@ export class SimulatedCrawl {
 
   /** Ends what is over, takes the page that has come, and sends the next request when it may. */
   advance(now: number): void {
-    this.#settlePage(now);
+    this.#settlePages(now);
     this.#endWhenOver(now);
     if (this.isOver) return;
     const { incident } = this;
@@ -173,9 +172,9 @@ export class SimulatedCrawl {
   #endWhenOver(now: number): void {
     if (this.isOver) return;
     const isFinished = this.isSealed && this.#p.shard.open === 0;
-    if (now < this.deadlineMs && !((this.isDraining || isFinished) && this.#page === null)) return;
+    if (now < this.deadlineMs && !((this.isDraining || isFinished) && this.#pages.length === 0)) return;
     this.isOver = true;
-    this.#page = null;
+    this.#pages = [];
     this.#p.shard.stopCrawling();
     this.#p.onChange();
   }
@@ -184,20 +183,20 @@ export class SimulatedCrawl {
   dueMs(now: number): number {
     if (this.isOver) return Infinity;
     let due = Math.min(this.deadlineMs, this.incident?.untilMs ?? Infinity);
-    if (this.#page) {
+    if (this.#pages.length > 0) {
       const { shard } = this.#p;
       // A result is counted with the next request or heartbeat; only the last one of all, or of a part, has
       // consequences of its own.
       const hasConsequences = this.isDraining || shard.open === 1 || shard.uncut + 1 >= PART_PRODUCTS;
-      if (hasConsequences) due = Math.min(due, this.#page.doneAtMs);
+      if (hasConsequences) due = Math.min(due, this.#firstDoneMs());
     }
     return Math.max(now, Math.min(due, Math.max(now + 1, this.#nextRequestMs())));
   }
 
-  /** Chunks of the page under way, and of the products that are next in turn: they are not returned. */
+  /** Chunks of the pages under way, and of the products that are next in turn: they are not returned. */
   visited(): ReadonlySet<string> {
     const visited = new Set<string>();
-    if (this.#page) visited.add(this.#page.queued.chunk);
+    for (const { queued } of this.#pages) visited.add(queued.chunk);
     for (let domain = 0; domain < this.#at.length; domain++) {
       const next = this.#isOpen(domain) ? this.#p.shard.next(domain, this.isSealed) : null;
       if (next) visited.add(next.chunk);
@@ -215,19 +214,39 @@ export class SimulatedCrawl {
     return policy !== null && policy.access !== 'none';
   }
 
-  /** When the page under way is there, and a domain may be asked for a product; Infinity without one. */
+  /** When a page has a place, and its domain may be asked for a product; Infinity without one. */
   #nextRequestMs(): number {
-    let askMs = Infinity;
-    for (let domain = 0; domain < this.#at.length; domain++) askMs = Math.min(askMs, this.#askMs(domain));
-    return Math.max(this.#page?.doneAtMs ?? -Infinity, askMs);
+    let nextMs = Infinity;
+    for (let domain = 0; domain < this.#at.length; domain++)
+      nextMs = Math.min(nextMs, Math.max(this.#placeMs(domain), this.#askMs(domain)));
+    return nextMs;
   }
 
-  /** The domain that may be asked soonest; -1 for none. */
+  /** When the domain's next page has a place: one is free, and no page of the domain is under way. */
+  #placeMs(domain: number): number {
+    const { shard, settings } = this.#p;
+    const [doubted] = shard.doubted;
+    if (doubted !== undefined && doubted.domain !== domain) return Infinity;
+    const pages = this.#pages;
+    if (pages.length === 0) return -Infinity;
+    const next = shard.next(domain, true);
+    const isAlone = (next !== null && shard.isDoubted(next)) || pages.some(({ queued }) => shard.isDoubted(queued));
+    if (isAlone) return Math.max(...pages.map(({ doneAtMs }) => doneAtMs));
+    const own = pages.find(({ queued }) => queued.domain === domain)?.doneAtMs ?? -Infinity;
+    return pages.length < (settings.site.pagesAtOnce ?? 1) ? own : Math.max(own, this.#firstDoneMs());
+  }
+
+  /** When the first of the pages under way has come. */
+  #firstDoneMs(): number {
+    return this.#pages.reduce((firstMs, { doneAtMs }) => Math.min(firstMs, doneAtMs), Infinity);
+  }
+
+  /** The domain with a place that may be asked soonest; -1 for none. */
   #nextDomain(): number {
     let best = -1;
     let bestMs = Infinity;
     for (let domain = 0; domain < this.#at.length; domain++) {
-      const askMs = this.#askMs(domain);
+      const askMs = Math.max(this.#placeMs(domain), this.#askMs(domain));
       if (askMs >= bestMs) continue;
       best = domain;
       bestMs = askMs;
@@ -239,8 +258,7 @@ export class SimulatedCrawl {
   #askMs(domain: number): number {
     if (!this.#isOpen(domain)) return Infinity;
     const { shard } = this.#p;
-    const queued = this.#page?.queued;
-    const underWay = queued?.domain === domain ? queued : undefined;
+    const underWay = this.#pages.find(({ queued }) => queued.domain === domain)?.queued;
     if (shard.count(domain, false) > (underWay?.again === false ? 1 : 0)) return this.#freeMs(domain);
     if (shard.count(domain, true) > (underWay?.again === true ? 1 : 0))
       return Math.max(this.#freeMs(domain), this.#retryMs(domain));
@@ -297,14 +315,20 @@ export class SimulatedCrawl {
       if (!this.#p.wrongs.keepsCrawlingBanned) return;
     }
     const pageMs = Math.max(instance.pageMs, queued.pageMs * instance.slowness);
-    this.#page = { queued, isDown: treatment === 'down', doneAtMs: now + pageMs };
-    if (pageMs === 0) this.#settlePage(now);
+    this.#pages.push({ queued, isDown: treatment === 'down', doneAtMs: now + pageMs });
+    if (pageMs === 0) this.#settlePages(now);
   }
 
-  #settlePage(now: number): void {
-    const page = this.#page;
-    if (page === null || now < page.doneAtMs) return;
-    this.#page = null;
+  #settlePages(now: number): void {
+    while (this.#firstDoneMs() <= now) {
+      const firstMs = this.#firstDoneMs();
+      const page = this.#pages.find(({ doneAtMs }) => doneAtMs === firstMs)!;
+      this.#pages.splice(this.#pages.indexOf(page), 1);
+      this.#settle(page);
+    }
+  }
+
+  #settle(page: Page): void {
     const { shard, site, instance, onFirstResult, onEmpty } = this.#p;
     const { queued, doneAtMs } = page;
     const isRetry = queued.again;

@@ -63,6 +63,8 @@ export class Shard {
   /** Products granted to it, also those with an outcome. */
   readonly #known = new Set<number>();
   readonly #lines: readonly Line[];
+  /** Products that were under way together when the process died: each is tried alone, in this order. */
+  readonly doubted: Queued[] = [];
   readonly #parts: PartRef[] = [];
   /** Parts that the main server has not acknowledged begin here. */
   #unacknowledged = 0;
@@ -169,6 +171,7 @@ export class Shard {
     const stays = ({ chunk, product }: Queued): boolean => {
       if (!ids.has(chunk)) return true;
       this.#known.delete(product.n);
+      this.#endDoubt(product.n);
       this.open--;
       this.held--;
       return false;
@@ -223,11 +226,22 @@ export class Shard {
     return again ? postponed.length : waiting.length - head;
   }
 
-  /** The domain's next product: one that waits, or with `retry` a postponed one. */
+  /** True for a product to be crawled while no other one is: the process died while it was under way. */
+  isDoubted(queued: Queued): boolean {
+    return queued.deaths > 0 || this.doubted.includes(queued);
+  }
+
+  #endDoubt(n: number): void {
+    const at = this.doubted.findIndex(({ product }) => product.n === n);
+    if (at !== -1) this.doubted.splice(at, 1);
+  }
+
+  /** The domain's next product: one to be tried alone, one that waits, or with `retry` a postponed one. */
   next(domain: number, retry: boolean): Queued | null {
     if (this.#doubtful.size > 0) return null;
     const { waiting, head, postponed } = this.#lineOf(domain);
-    return waiting[head] ?? (retry ? (postponed[0] ?? null) : null);
+    const doubted = this.doubted.length === 0 ? undefined : this.doubted.find((queued) => queued.domain === domain);
+    return doubted ?? waiting[head] ?? (retry ? (postponed[0] ?? null) : null);
   }
 
   /** What a page came to: an outcome, or a temporary failure that leads to a second try. */
@@ -255,6 +269,7 @@ export class Shard {
   /** It is the first of its line. */
   #remove(queued: Queued): void {
     const { line } = queued;
+    this.#endDoubt(queued.product.n);
     if (queued.again) line.postponed.shift();
     else if (++line.head === line.waiting.length || line.head > KEPT_HEAD) {
       line.waiting = line.waiting.slice(line.head);
@@ -262,8 +277,14 @@ export class Shard {
     }
   }
 
-  /** The process died while this product's page was under way. */
-  die(queued: Queued, at: string): void {
+  /** The process died while the pages of these products were under way: only of a single one it may be the cause. */
+  die(dying: readonly Queued[], at: string): void {
+    const [queued, ...others] = dying;
+    if (queued === undefined) return;
+    if (others.length > 0) {
+      for (const one of dying) if (!this.doubted.includes(one)) this.doubted.push(one);
+      return;
+    }
     queued.deaths++;
     this.#postpone(queued, queued.first);
     if (queued.deaths < 2) return;

@@ -168,6 +168,14 @@ describe('loadConfig', () => {
     for (const { values } of [fromFile, fromEnvironment]) expect(siteSettingsOf(values.site).maxPages).toBe(limit);
   });
 
+  it.each<[string, number | undefined]>([
+    ['1', undefined],
+    ['8', 8],
+  ])('pages_at_once: %s is %s in the settings of the run', (value, pagesAtOnce) => {
+    const { values } = readConfig(write(GOOD.replace('site:', `site:\n  pages_at_once: ${value}`)), {});
+    expect(siteSettingsOf(values.site).pagesAtOnce).toBe(pagesAtOnce);
+  });
+
   it('prefers flags over the environment, and the environment over the file', () => {
     const path = write(GOOD);
     const flag = { path: ['run', 'deadline'], flag: '--deadline', value: '2h' };
@@ -371,6 +379,10 @@ database: { url: "postgres://x" }
     ],
     ['aws.tags.a: may have letters, digits, blanks', `${GOOD}aws: { tags: { a: "$(rm)" } }\n`],
     ['site.pages_per_product', withSite('pages_per_product: 0.5')],
+    ['site.pages_at_once', withSite('pages_at_once: 0')],
+    ['site.pages_at_once', withSite('pages_at_once: 65')],
+    ['site.pages_at_once', withSite('pages_at_once: 1.5')],
+    ['site.pages_at_once: needs render: http', withSite('pages_at_once: 2\n  render: auto')],
     ['site.pages_per_product: must have a max that is not below', withSite('pages_per_product: { mean: 36, max: 20 }')],
     ['site.pages_per_product', withSite('pages_per_product: { mean: 36 }')],
     ['site.pages_per_product', withSite('pages_per_product: { mean: 36, max: 200, min: 1 }')],

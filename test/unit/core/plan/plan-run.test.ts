@@ -65,6 +65,21 @@ describe('planRun', () => {
     expect(plan({ domains: equal(10), pageP50Ms }).paceMs).toBeGreaterThanOrEqual(pageP50Ms);
   });
 
+  it('counts with a part of the time of a page where an instance has several at once, at other domains', () => {
+    const slow = { domains: equal(10), pageP50Ms: 4_000 };
+    const pages = (pagesAtOnce: number) => plan({ ...slow, pagesAtOnce });
+    expect(pages(1)).toEqual(plan(slow));
+    expect(pages(2).paceMs).toBeCloseTo(plan(slow).paceMs / 2, 0);
+    expect(pages(2).instances).toBeLessThan(plan(slow).instances * 0.6);
+    // The pages of one domain come one after the other, and its interval remains.
+    expect(pages(64)).toEqual({ ...pages(10), domains: pages(64).domains });
+    expect(pages(64).paceMs).toBeGreaterThanOrEqual(1_000);
+    expect(pages(4).domains).toEqual({ count: 10, busiestShare: 0.1, pages: 4 });
+    const uneven = [0.9, 0.1].map((share) => ({ share, delayMs: 0 }));
+    expect(plan({ domains: uneven, pageP50Ms: 60_000, pagesAtOnce: 2 }).paceMs).toBeGreaterThanOrEqual(0.9 * 60_000);
+    expect(plan({ pagesAtOnce: 8 })).toEqual(plan());
+  });
+
   it('keeps max_rate over all domains together', () => {
     const maxRatePerSecond = 2;
     const [one, two] = [plan({ maxRatePerSecond }), plan({ maxRatePerSecond, domains: equal(2) })];

@@ -53,6 +53,7 @@ describe('renderPlan', () => {
     { region: 'sa-east-1', minInstances: 30, maxInstances: 25 },
     { products: 1_000_000 },
     { domains: Array.from({ length: 10 }, () => ({ share: 0.1, delayMs: 0 })) },
+    { domains: Array.from({ length: 10 }, () => ({ share: 0.1, delayMs: 0 })), pagesAtOnce: 8 },
   ])('stays within 80 columns for %o', (change) => {
     const lines = renderPlan(plan(change), 0.1).split('\n');
     expect(Math.max(...lines.map((l) => l.length))).toBeLessThanOrEqual(80);
