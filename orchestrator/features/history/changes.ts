@@ -115,21 +115,27 @@ async function noteProducts(trx: Knex.Transaction, publication: Publication): Pr
   const { runId, shape, exceptSettled, nowMs } = publication;
   const table = historyTable(shape.results.table);
   const at = toCrawledAt(new Date(nowMs).toISOString(), shape.crawledAt);
+  // A join, because for a subquery with `order by h.id limit 1` a server without statistics of a new table reads it
+  // backwards for each product: a million products took hours.
   const newest = trx(`${table} as h`)
-    .whereRaw('h.product_id = i.product_id and h.field is null')
-    .orderBy('h.id', 'desc')
-    .limit(1)
-    .select('h.new_value');
-  const before = trx.raw(`coalesce((${newest.toQuery()}), 'stored')`);
+    .whereNull('h.field')
+    .whereNotExists((later) => {
+      void later
+        .select(trx.raw('1'))
+        .from(`${table} as l`)
+        .whereRaw('l.product_id = h.product_id and l.field is null and l.id > h.id');
+    })
+    .select('h.product_id', 'h.new_value');
+  const before = trx.raw(`coalesce(n.new_value, 'stored')`);
   for (const [to, standing] of Object.entries(STANDINGS)) {
     if (to === 'partial' && shape.rowKey === null) continue;
     const columns = ['product_id', 'old_value', 'new_value', 'changed_at', 'run_id'];
-    const products = trx(`${ITEMS} as i`)
-      .where({ run_id: runId })
-      .where(standing)
-      .whereRaw('? <> ?', [before, to])
-      .modify(exceptSettled)
-      .select('product_id', before, ...[to, at, runId].map((value) => trx.raw('?', [value])));
+    const items = trx(ITEMS).where({ run_id: runId }).where(standing).modify(exceptSettled).select('product_id');
+    const products = trx
+      .select('i.product_id', before, ...[to, at, runId].map((value) => trx.raw('?', [value])))
+      .from(items.as('i'))
+      .leftJoin(newest.clone().as('n'), 'n.product_id', 'i.product_id')
+      .whereRaw('? <> ?', [before, to]);
     await insertSelect(trx, { table, columns }, products);
   }
 }

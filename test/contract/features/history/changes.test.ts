@@ -21,8 +21,13 @@ onBothEngines('The history of a result table', (bench, engine) => {
   let nights = 0;
 
   /** A whole run over these results into the table. */
-  async function night(table: string, results: readonly ItemResult[], mapping = MAPPING): Promise<string> {
-    const own = settings(table, { history: 'changes' }, mapping);
+  async function night(
+    table: string,
+    results: readonly ItemResult[],
+    mapping = MAPPING,
+    how: Parameters<typeof settings>[1] = { history: 'changes' },
+  ): Promise<string> {
+    const own = settings(table, how, mapping);
     const { id } = await createRun(
       bench(),
       results.map((result) => result.id),
@@ -77,6 +82,25 @@ onBothEngines('The history of a result table', (bench, engine) => {
       ['p1', null, 'gone', 'stored'],
       ['p2', null, 'stored', 'gone'],
     ]);
+  });
+
+  it.runIf(engine === 'mysql')('reads the rows of a product, not all of them for each product', async () => {
+    const table = `counted_${engine}`;
+    const numbers = Array.from({ length: 300 }, (_, i) => i + 1);
+    const rowsRead = async (): Promise<number> => {
+      const sql = 'select rows_read from information_schema.table_statistics where table_name = ?';
+      const [[row] = []] = (await bench().db.knex.raw(sql, [`${table}_history`])) as { rows_read: bigint }[][];
+      return Number(row?.rows_read ?? 0);
+    };
+    await bench().db.knex.raw('set global userstat = 1');
+    const priced = (price: number) => numbers.map((n) => stored(n, `p${n}`, { price }));
+    // In the second of these nights the server has no statistics of the new table.
+    await night(table, priced(1), MAPPING, {});
+    await night(table, priced(2));
+    const first = await rowsRead();
+    await night(table, priced(3));
+    expect(first).toBeGreaterThan(0);
+    expect(Math.max(first, (await rowsRead()) - first)).toBeLessThan(20 * numbers.length);
   });
 
   it('compares each record of a product by its key', async () => {
