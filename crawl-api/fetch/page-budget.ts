@@ -4,8 +4,11 @@
  */
 import type { Clock } from '../../shared/ports/clock.ts';
 
-/** Decoded bytes of all pages under way: eight pages of the usual size. A page of 5 MB takes 70 MB of memory. */
-export const BUDGET_BYTES = 2_000_000;
+/**
+ * Decoded bytes of all pages under way. A page of a megabyte that is full of tags takes 100 MB of memory while it is
+ * read, and an instance may have 200.
+ */
+export const BUDGET_BYTES = 400_000;
 
 interface Taken {
   bytes: number;
@@ -46,7 +49,7 @@ export class PageBudget {
     if (taken === undefined) return;
     this.#taken.delete(page);
     this.#bytes -= taken.bytes;
-    for (const [other, { resume }] of [...this.#taken]) if (resume !== null && this.#mayGoOn(other)) this.#goOn(other);
+    for (const [other, { resume }] of this.#taken) if (resume !== null && this.#mayGoOn(other)) this.#goOn(other);
   }
 
   /** How long the page has waited, which is not the time of its server. Milliseconds. */

@@ -44,7 +44,13 @@ export class MissCounts {
 
   /** The counts, bounded in number: at most MAX_MISS_KINDS and one more for each reason. */
   list(): MissCount[] {
-    return [...this.#kinds.values()].map(({ key: _, ...count }) => count);
+    return Array.from(this.#kinds.values(), ({ reason, detail, products, waiting, url }) => ({
+      reason,
+      detail,
+      products,
+      waiting,
+      url,
+    }));
   }
 
   #countOf(kind: Kind): KindCount {

@@ -1,5 +1,11 @@
 /** The deterministic sums of a plan: how long a fleet of n takes when everything takes its usual time. */
-import { busiestDomain, type DomainPace, meanSpacingMs, ONE_DOMAIN, pageShare } from '../../../shared/domain/domains.ts';
+import {
+  busiestDomain,
+  type DomainPace,
+  meanSpacingMs,
+  ONE_DOMAIN,
+  pageShare,
+} from '../../../shared/domain/domains.ts';
 import { easingMs, plannedSpacingMs } from '../../../shared/domain/pacing.ts';
 import { chunkSize, MAX_CHUNK } from '../../../shared/domain/sharing.ts';
 import type { PlanInput } from './plan.ts';

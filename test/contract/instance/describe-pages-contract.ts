@@ -51,7 +51,7 @@ export function describePagesContract(name: string, make: MakeInstance): void {
       stage.instance.crash(10);
       await stage.until('the end', isDone(stage));
       const [first, again] = [stage.asked.slice(0, 3), stage.asked.slice(3, 6)];
-      expect(again.toSorted()).toEqual(first.toSorted());
+      expect(new Set(again)).toEqual(new Set(first));
       for (const at of [3, 4, 5]) expect(besides(stage, at).slice(at === 3 ? -1 : 0)).toHaveLength(1);
       expect(besides(stage, 6)[0]!.atMs).toBe(stage.requests[6]!.atMs);
       expect([stage.last.progress.stored, stage.requests.length]).toEqual([PRODUCTS, PRODUCTS + 3]);
