@@ -65,7 +65,7 @@ export class FinishModel {
     this.#bootSigma = bootSigma * Math.sqrt(1 - COMMON);
     // The products of an instance fall on the domains by chance: a binomial share, relative to its mean and per
     // product.
-    const unevenness = (1 - work.busiest.share) / work.busiest.share;
+    const unevenness = work.isDomainBound ? (1 - work.busiest.share) / work.busiest.share : 0;
     this.#draws = days.map((day) => {
       const pageMs = input.pageP50Ms * Math.exp(pageSigma * Math.sqrt(COMMON) * day.pages);
       const ownSigma = pageSigma * Math.sqrt(1 - COMMON);
@@ -143,7 +143,8 @@ export class FinishModel {
   #slowestCrawlMs(draw: Draw, each: number, instances: number): number {
     const typical = (each - 1) * draw.gapMean + draw.lastMs;
     if (draw.gapSd === 0) return typical;
-    const out = normalQuantile(draw.luck ** (1 / (instances * this.#work.domains.length)));
+    const { domains, isDomainBound } = this.#work;
+    const out = normalQuantile(draw.luck ** (1 / (instances * (isDomainBound ? domains.length : 1))));
     const fastest = (each - 1) * this.#work.paceMs + draw.lastMs;
     return Math.max(fastest, typical + out * draw.gapSd * Math.sqrt(Math.max(1, each - 1)));
   }

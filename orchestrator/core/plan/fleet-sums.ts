@@ -35,6 +35,8 @@ export interface Work {
   pageShare: number;
   /** The time from the start of one request to the start of the next, over all domains. */
   requestMs: number;
+  /** The domain with most products decides it, not the places for pages, which any domain may use. */
+  isDomainBound: boolean;
   /** Time per product: its requests, one after the other. */
   paceMs: number;
   /** Time of an instance's last product: no interval after its last page. */
@@ -53,7 +55,8 @@ export function workOf(input: PlanInput): Work {
   const spacingOf = (ms: number): number => plannedSpacingMs(ms, answerMs);
   const busiest = busiestDomain(domains, intervalMs);
   const share = pageShare(domains, pagesAtOnce);
-  const requestMs = Math.max(meanSpacingMs(domains, intervalMs, spacingOf), share * pageMs);
+  const domainMs = Math.max(meanSpacingMs(domains, intervalMs, spacingOf), busiest.share * pageMs);
+  const requestMs = Math.max(domainMs, share * pageMs);
   // The pages of one product are all at one domain.
   const pageSpacingMs = Math.max(spacingOf(Math.max(intervalMs, busiest.delayMs)), pageMs);
   return {
@@ -63,6 +66,7 @@ export function workOf(input: PlanInput): Work {
     busiest,
     pageShare: share,
     requestMs,
+    isDomainBound: domainMs >= requestMs,
     paceMs: requestMs * pagesEach,
     lastMs: pageSpacingMs * (pagesEach - 1) + pageMs,
     easedMs: isEased ? Math.max(intervalMs, busiest.delayMs) * pagesEach : 0,

@@ -9,7 +9,7 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { NewRun, ResultStore } from '../model/stores.ts';
 import { newRunKeys } from '../new-run.ts';
-import type { Plan } from '../plan/plan.ts';
+import type { Plan, PlanInput } from '../plan/plan.ts';
 import { architectureOf } from '../plan/instance-types.ts';
 import { MemoryCompute } from './cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
@@ -194,6 +194,9 @@ const RUN_ID = 'simulated';
 const TITLE = { name: 'title', steps: [{ type: 'css' as const, selector: 'h1' }], required: true };
 const MAPPING: Mapping = { pages: [{ name: 'product', urlPatterns: [], urlParsers: [], rows: null, fields: [TITLE] }] };
 
+const pagesAtOnceOf = ({ pagesAtOnce = 1 }: PlanInput): { pagesAtOnce?: number } =>
+  pagesAtOnce === 1 ? {} : { pagesAtOnce };
+
 function newRunOf({ input, plan, rules }: Scenario): NewRun {
   return {
     id: RUN_ID,
@@ -218,6 +221,7 @@ function newRunOf({ input, plan, rules }: Scenario): NewRun {
         onBan: rules.onBan,
         ban: { statuses: [], redirects: [], patterns: [], coolDownMs: rules.coolDownMs },
         canaries: [],
+        ...pagesAtOnceOf(input),
       },
       mapping: MAPPING,
       grantsKept: true,

@@ -65,7 +65,7 @@ describe('a calm day', () => {
   });
 });
 
-describe('a shop with two domains', () => {
+describe('a shop with several domains', () => {
   const domains = [
     { share: 0.5, delayMs: 0 },
     { share: 0.5, delayMs: 0 },
@@ -80,6 +80,18 @@ describe('a shop with two domains', () => {
     const gaps = instances.map(({ progress }) => progress!.minGapMs!);
     expect(Math.min(...gaps)).toBeGreaterThanOrEqual(10_000);
   });
+
+  it.each([1, 2, 4])(
+    'ends, with slow pages of four domains and %i at once, a little earlier than planned',
+    async (pagesAtOnce) => {
+      const four = { domains: Array.from({ length: 4 }, () => ({ share: 0.25, delayMs: 0 })), pagesAtOnce };
+      const slow = { products: 3_000, intervalMs: 1_000, pageP50Ms: 3_000, deadlineMs: HOUR };
+      const { endMs, plannedEndMs, onTimeShare } = await summaryOf({ ...slow, ...four }, 8);
+      expect(onTimeShare).toBe(1);
+      expect(endMs.p50 / plannedEndMs.p50).toBeGreaterThan(0.8);
+      expect(endMs.p50 / plannedEndMs.p50).toBeLessThan(1.02);
+    },
+  );
 
   it('agrees with the plan of one', { timeout: 600_000, tags: ['nightly'] }, async () => {
     const { onTimeShare, endMs, plannedEndMs } = await summaryOf({ products: PRODUCTS, domains }, 15);
