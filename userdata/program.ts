@@ -144,6 +144,11 @@ const REPLACED: { filter: RegExp; contents: string }[] = [
     };`,
   },
   {
+    // Which browser the AWS SDK runs in.
+    filter: /^bowser$/,
+    contents: `throw new Error('an instance is no browser');`,
+  },
+  {
     // zod's messages in forty languages.
     filter: /[/]locales[/]index\.js$/,
     contents: `exports.en = require('zod/v4/locales/en.js').default;`,

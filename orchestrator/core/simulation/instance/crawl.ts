@@ -225,7 +225,7 @@ export class SimulatedCrawl {
   /** When the domain's next page has a place: one is free, and no page of the domain is under way. */
   #placeMs(domain: number): number {
     const { shard, settings } = this.#p;
-    const [doubted] = shard.doubted;
+    const doubted = shard.doubted.find((queued) => this.#isOpen(queued.domain));
     if (doubted !== undefined && doubted.domain !== domain) return Infinity;
     const pages = this.#pages;
     if (pages.length === 0) return -Infinity;
