@@ -9,8 +9,8 @@ import { JournalFile } from '../../crawl-api/queue/journal-file.ts';
 import { Queue } from '../../crawl-api/queue/queue.ts';
 import { QueueState } from '../../crawl-api/queue/queue-state.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import type { Orders } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
+import { orders } from '../../test/unit/crawl-api/fakes.ts';
 
 const CHUNK = 500;
 /** Chunks that go back to the main server. */
@@ -30,6 +30,8 @@ const startMs = performance.now();
 const { file } = JournalFile.open(join(folder, 'journal'), (record) => state.apply(record));
 const openMs = performance.now() - startMs;
 const deadlineMs = Date.now() + 365 * 86_400_000;
+/** Until long after the end, and as fast as it can. */
+const ALWAYS = { intervalMs: 1, deadline: new Date(deadlineMs).toISOString() };
 const queue = new Queue(state, file, systemClock, {
   intervalMs: 1,
   deadlineMs,
@@ -53,10 +55,10 @@ async function crawl(): Promise<Record<string, number>> {
   for (let chunk = 0; chunk < chunks; chunk++) {
     const list = Array.from({ length: CHUNK }, (_, i) => chunk * CHUNK + i + 1).map((n) => ({ n, id: idOf(n) }));
     await timed('offer', () => queue.offer({ chunk: `${chunk}-1`, share: products, products: list }));
-    await timed('grant', () => queue.follow(orders({ grants: [`${chunk}-1`] })));
+    await timed('grant', () => queue.follow(orders({ ...ALWAYS, grants: [`${chunk}-1`] })));
   }
   const returned = Array.from({ length: TRANSFERRED }, (_, i) => `${chunks - 1 - i}-1`);
-  for (const chunk of returned) await timed('transfer', () => queue.follow(orders({ transfer: [chunk] })));
+  for (const chunk of returned) await timed('transfer', () => queue.follow(orders({ ...ALWAYS, transfer: [chunk] })));
 
   const times: Record<'look' | 'started' | 'result', number[]> = { look: [], started: [], result: [] };
   let done = 0;
@@ -81,7 +83,7 @@ async function crawl(): Promise<Record<string, number>> {
         const part = { seq: cut!.seq, key: `part-${cut!.seq}`, sha256: '', sizeBytes: 1, products: PART };
         queue.note({ t: 'part', part });
         parts = cut!.seq;
-        await timed('acknowledge', () => queue.follow(orders({ partsAck: parts })));
+        await timed('acknowledge', () => queue.follow(orders({ ...ALWAYS, partsAck: parts })));
       }
     }
   for (const [kind, all] of Object.entries(times)) took.set(kind, all);
@@ -106,25 +108,4 @@ function resultOf(n: number): ItemResult {
   const row = { name: `Person ${n}`, office: 'Somewhere', phone: null };
   const at = '2026-01-01T00:00:00.000Z';
   return { n, id: idOf(n), url: idOf(n), at, attempts: 1, outcome: 'stored', rows: [{ key: null, row }] };
-}
-
-function orders(changes: Partial<Orders>): Orders {
-  return {
-    grants: [],
-    drops: [],
-    transfer: [],
-    transferredAck: [],
-    maxProducts: null,
-    sealed: false,
-    drain: false,
-    fenced: false,
-    partsAck: -1,
-    intervalMs: 1,
-    deadline: new Date(deadlineMs).toISOString(),
-    robots: null,
-    returnProducts: false,
-    verdict: null,
-    canaryPage: null,
-    ...changes,
-  };
 }
