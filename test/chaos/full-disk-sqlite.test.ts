@@ -85,7 +85,7 @@ describe('a run on a disk', () => {
     const { code, message } = errorOf(stdout);
     expect({ exitCode, code }, stderr).toEqual({ exitCode: 4, code: 'platform' });
     // By its own words less than the grace of 60 s: the time to the end of the process is also the machine's.
-    expect(message).toMatch(/could not be written for \d+s.*(full|no space)/i);
+    expect(message).toMatch(/could not be written for [\d.]+s.*(full|no space)/i);
     const resumed = await fleet.run('resume', '--json');
     expect(readReport(resumed), resumed.stderr).toMatchObject({ state: 'completed' });
     expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
