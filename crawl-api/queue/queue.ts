@@ -255,7 +255,7 @@ export class Queue {
 
   /**
    * Moves the product that was being crawled when the process died to the end, after a restart. At the second death it
-   * fails, because its page may be the cause. Of several, nobody knows whose page it was: each is tried alone, and only
+   * fails, because its page may be the cause. Of several, each may be the cause: each is tried alone, and only
    * a death while alone counts. Returns the products, for the log.
    */
   recoverDeath(poisoned: (item: Item) => ItemResult): Item[] {
