@@ -85,8 +85,10 @@ export function createWork(given: WorkParts): Work {
     incident: crawl.incidents.describe(),
     robots: queue.state.robots?.version ?? null,
     ...(userHeaders.needsSecrets ? { secrets: userHeaders.version } : {}),
+    understands: ['clock'],
   });
-  const follow = async (orders: Orders): Promise<void> => {
+  const follow = async (orders: Orders, roundTripMs: number): Promise<void> => {
+    if (orders.clock !== undefined) queue.noteClock(Date.parse(orders.clock), roundTripMs);
     if (orders.fenced) {
       log.info({}, 'fenced: another instance has this slot');
       onFenced();

@@ -60,6 +60,7 @@ function createManifest({ queue, owner, instanceId, progress, clock }: ClosingPa
     closedBy: 'instance',
     closedAt: new Date(clock.now()).toISOString(),
     parts: queue.state.parts,
+    requestLogs: queue.state.requestLog.stored,
     ...(queue.state.damaged ? { damaged: true } : {}),
     progress: progress(),
   };

@@ -12,8 +12,12 @@ import { SignalFlag } from '../process/signal-flag.ts';
 export interface HeartbeatParts extends Retry {
   client: Pick<MainServerClient, 'sendSigned'>;
   describe: () => Heartbeat;
-  /** Carries out orders. May throw when they cannot be journalled; the main server then repeats them. */
-  follow: (orders: Orders) => Promise<void>;
+  /**
+   * Carries out orders that have just arrived. May throw when they cannot be journalled; the main server then repeats
+   * them.
+   * @param roundTripMs since their heartbeat was sent
+   */
+  follow: (orders: Orders, roundTripMs: number) => Promise<void>;
   intervalMs: number;
 }
 
@@ -53,17 +57,19 @@ export class HeartbeatLoop {
 
   /** Sends a heartbeat. Null when orders were received and carried out, otherwise what went wrong. */
   async #speak(): Promise<string | null> {
-    const { client, describe, follow } = this.#parts;
+    const { client, describe, follow, clock } = this.#parts;
     let reply: Reply;
+    const message = describe();
+    const sentMs = clock.monotonic();
     try {
-      reply = await client.sendSigned(HEARTBEAT_PATH, describe());
+      reply = await client.sendSigned(HEARTBEAT_PATH, message);
     } catch (error) {
       return `no answer: ${describeError(error)}`;
     }
     if (reply.status !== 200) return `status ${reply.status}: ${reply.body.slice(0, 300)}`;
     if (!reply.authentic) return 'the reply is not signed by the run';
     try {
-      await follow(ordersSchema.parse(JSON.parse(reply.body)));
+      await follow(ordersSchema.parse(JSON.parse(reply.body)), clock.monotonic() - sentMs);
     } catch (error) {
       return `orders not carried out: ${describeError(error)}`;
     }

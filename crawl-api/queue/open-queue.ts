@@ -2,7 +2,8 @@
  * Opens the queue of an instance: what its journal says, and what the death of an earlier process means for a
  * product.
  */
-import { domainOf } from '../../shared/domain/domains.ts';
+import { domainOf, templateAt } from '../../shared/domain/domains.ts';
+import { hostNameOf } from '../../shared/domain/same-site.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
@@ -36,7 +37,10 @@ export function openQueue<J extends Journal>(
   open: (apply: (record: JournalRecord) => void) => QueueFiles<J>,
 ): { queue: Queue; journal: J } {
   const { site, deadline } = settings;
-  const state = new QueueState((id) => domainOf(site.productUrl, id));
+  const state = new QueueState(
+    (id) => domainOf(site.productUrl, id),
+    (domain) => hostNameOf(new URL(templateAt(site.productUrl, domain))),
+  );
   const { file, replay, reserve } = open((record) => state.apply(record));
   const { intervalMs, productUrl: templates, bannedLately } = site;
   const defaults = { intervalMs, deadlineMs: Date.parse(deadline), productUrl: templates, bannedLately, reserve };
@@ -44,6 +48,7 @@ export function openQueue<J extends Journal>(
     ? { mask: (record: JournalRecord): JournalRecord => maskRecord(record, userHeaders) }
     : {};
   const queue = new Queue(state, file, clock, { ...defaults, ...mask });
+  queue.recordProcess();
   if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was truncated after its last valid record');
   if (replay.damaged) queue.recordDamage();
   const died = queue.recoverDeath((item) => {

@@ -9,10 +9,11 @@ import type { Requested } from '../../shared/domain/landing.ts';
 import { headerForbids } from '../../shared/domain/nofollow.ts';
 import { productToken } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
-import { hostKeyOf } from '../../shared/domain/same-site.ts';
+import { hostNameOf } from '../../shared/domain/same-site.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
+import type { Purpose } from '../../shared/wire/request-log.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import type { SignalFlag } from '../process/signal-flag.ts';
 import { hasValues } from '../extract/page-extractor.ts';
@@ -28,7 +29,7 @@ import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
 import { DISK_RETRY_MS } from './journal-writer.ts';
 import type { LeftPages } from './further-pages.ts';
-import type { Queue } from './queue.ts';
+import { answerOf, type Queue } from './queue.ts';
 
 export interface PagesParts {
   queue: Queue;
@@ -68,6 +69,8 @@ export interface PageTarget {
   product: Requested;
   /** The first request gives up its turn when something changes during the wait: the caller then chooses again. */
   interruptible: boolean;
+  /** It is a further page of the product. */
+  isFurther?: true;
   /** Makes the first request conditional, unless it is a POST or a browser sends it. */
   validators?: Validators | undefined;
 }
@@ -95,15 +98,13 @@ export type JudgedFetch =
   | { kind: 'disallowed'; url: string; by: 'robots' | 'deny'; missing?: string }
   | NotNow;
 
-type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail };
+type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail; what: Exclude<Purpose, 'canary'> };
 
 const NOT_NOW: NotNow = { kind: 'not-now' };
 
 export class Pages {
   readonly links: LinkJudge;
   readonly #parts: PagesParts;
-  /** Wall-clock time of monotonic zero: setting the system clock does not change the gaps of start times. */
-  readonly #wallMs: number;
 
   constructor(parts: PagesParts) {
     this.#parts = parts;
@@ -112,7 +113,6 @@ export class Pages {
       ...parts,
       policies: () => ({ own: policyAt(queue.state.robots, domain), further: queue.state.robots?.further }),
     });
-    this.#wallMs = parts.clock.now() - parts.clock.monotonic();
   }
 
   /** Fetches and judges one page. `work` aborts a request in flight. */
@@ -144,11 +144,12 @@ export class Pages {
   async #follow(target: PageTarget, trail: RedirectTrail, work: AbortSignal): Promise<JudgedFetch> {
     const via = this.#parts.render.first();
     let { url, interruptible } = target;
+    let what: Request['what'] = target.isFurther === true ? 'further' : 'product';
     // What a site answers to them says nothing of a POST (RFC 9110, 13.2.1).
     let validators = target.post === undefined ? target.validators : undefined;
     for (;;) {
       trail.note(url);
-      const fetched = await this.#fetchOnce({ ...target, url, via, interruptible, validators, trail }, work);
+      const fetched = await this.#fetchOnce({ ...target, url, via, interruptible, validators, trail, what }, work);
       if (fetched.kind !== 'judged' || fetched.judgement.kind !== 'hop' || fetched.page.kind !== 'redirect')
         return fetched;
       const { to, reply } = fetched.page;
@@ -161,6 +162,7 @@ export class Pages {
         return { ...fetched, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
       if (this.#parts.follow.denies(to)) return { kind: 'disallowed', url: to, by: 'deny' };
       url = to;
+      what = 'redirect';
       interruptible = false;
       validators = undefined;
     }
@@ -186,7 +188,7 @@ export class Pages {
       // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under
       // way.
       if (!this.links.isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
-      const visitor = { domain: this.#parts.domain, host: hostOf(url) };
+      const visitor = { domain: this.#parts.domain, host: nameOf(url) };
       const look = await this.#parts.places.use(visitor, async () =>
         this.#isTurn(work) ? this.#ask(request, mayRepeat, work) : null,
       );
@@ -218,16 +220,22 @@ export class Pages {
     return { ...page, extraction: { ...page.extraction, links: [] } };
   }
 
-  async #fetch({ n, url, post, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {
+  async #fetch({ n, url, post, via, validators, what }: Request, work: AbortSignal): Promise<PageAnswer> {
     const { queue, domain, pacer, places, clock, pageTimes, http, browser, cookies, userHeaders } = this.#parts;
     const source = via === 'browser' ? browser : http;
     if (source === null) return NOT_NOW;
     const beganMs = clock.monotonic();
+    const host = nameOf(url);
     let sent = false;
     const hooks: FetchHooks = {
       onStart: () => {
-        const how = { domain, browser: via === 'browser', beside: places.used > 1 };
-        queue.recordStart(n, this.#wallMs + clock.monotonic(), how);
+        queue.recordStart(n, queue.localMs, {
+          domain,
+          host,
+          what,
+          browser: via === 'browser',
+          beside: places.used > 1,
+        });
         pacer.requestStarted();
         sent = true;
       },
@@ -237,6 +245,7 @@ export class Pages {
     const page = await source
       .fetch(url, hooks, work, { validators, cookies, post, sends: userHeaders?.at(url) })
       .catch(() => null);
+    if (sent) queue.recordAnswer(page === null ? 'none' : answerOf(page), domain);
     // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a
     // shop that is down.
     if (!sent) pacer.requestStarted();
@@ -271,10 +280,10 @@ export class Pages {
   }
 }
 
-/** What names the host of a URL in `Places`. */
-function hostOf(url: string): string {
+/** The host of a URL, in `Places` and in the request log. */
+function nameOf(url: string): string {
   const parsed = URL.parse(url);
-  return parsed === null ? url : hostKeyOf(parsed);
+  return parsed === null ? url : hostNameOf(parsed);
 }
 
 /** Refusals by a redirect whose target is no refusal itself: with its cookies, the site may answer with the page. */

@@ -156,7 +156,8 @@ export async function fetchProduct(
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
     alone = false;
     const { url: link, post } = next;
-    const fetched = await parts.pages.fetch({ n, url: link, post, product: asked, interruptible: false }, work);
+    const page = { n, url: link, post, product: asked, interruptible: false, isFurther: true } as const;
+    const fetched = await parts.pages.fetch(page, work);
     const why = whyLeftOut(fetched);
     if (why !== null) {
       further.leaveOut(link, why);

@@ -8,12 +8,13 @@
  */
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
+import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
 import { type AddressIncident, CANARY_PAGE, type JournalRecord, type StandingOrders } from './records.ts';
 import { isOpen, type Item, Items, type ItemState } from './items.ts';
 import { isMiss, MissCounts } from './miss-counts.ts';
+import { RequestLog } from './request-log.ts';
 import { ResultLines } from './result-lines.ts';
 
 interface Chunk {
@@ -43,10 +44,13 @@ interface DomainState {
 
 export class QueueState {
   readonly #domainOf: (id: string) => number;
+  /** The host of a domain. */
+  readonly hostOf: (domain: number) => string;
   readonly #domains: DomainState[] = [];
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Items();
   readonly lines = new ResultLines();
+  readonly requestLog = new RequestLog();
   /** Chunks without a grant. */
   readonly #offered = new Set<string>();
   /** Chunks returned untouched that the main server may not know of yet. */
@@ -82,8 +86,9 @@ export class QueueState {
   closed = false;
 
   /** @param domainOf where a product is read; the same throughout a run */
-  constructor(domainOf: (id: string) => number = () => 0) {
+  constructor(domainOf: (id: string) => number = () => 0, hostOf: (domain: number) => string = () => 'site') {
     this.#domainOf = domainOf;
+    this.hostOf = hostOf;
   }
 
   at(domain: number): DomainState {
@@ -115,6 +120,14 @@ export class QueueState {
     return this.fleetPage !== null && this.#domainOf(this.fleetPage) === domain ? this.fleetPage : null;
   }
 
+  /**
+   * The interval at a domain: as ordered, but at least its Crawl-delay.
+   * @param plannedMs before the first orders
+   */
+  intervalAt(domain: number, plannedMs: number): number {
+    return Math.max(this.orders?.intervalMs ?? plannedMs, policyAt(this.robots, domain)?.crawlDelayMs ?? 0);
+  }
+
   apply(record: JournalRecord): void {
     const apply = this.#effects[record.t] as (record: JournalRecord) => void;
     apply(record);
@@ -136,7 +149,10 @@ export class QueueState {
     },
     robots: ({ policy }) => (this.robots = policy),
     drained: () => (this.drained = true),
+    process: ({ atMs }) => this.requestLog.begin(atMs),
+    clock: (record) => this.requestLog.read(record),
     started: (record) => this.#start(record),
+    answered: ({ domain = 0, ...ended }) => this.requestLog.ended({ ...ended, domain }),
     'broken-off': ({ domain = 0 }) => this.#endRequest(domain),
     died: ({ n }) => this.#die(n),
     'died-beside': ({ ns }) => {
@@ -175,12 +191,15 @@ export class QueueState {
       this.parts.push(part);
       this.lines.store(part);
     },
+    'log-cut': ({ seq }) => this.requestLog.cut(seq),
+    log: ({ log }) => this.requestLog.store(log),
     acked: ({ seq }) => this.#acknowledge(seq),
     manifest: ({ text }) => (this.manifestText = text),
     closed: () => (this.closed = true),
     damaged: () => {
       this.damaged = true;
       this.nextSeq += SEQ_JUMP;
+      this.requestLog.skip();
       // One of the lost records may have returned a chunk.
       for (const { chunk } of this.#open()) this.#doubtful.add(chunk);
     },
@@ -285,8 +304,16 @@ export class QueueState {
     this.chunks.delete(id);
   }
 
-  #start({ n, atMs, browser, beside, domain = 0 }: Extract<JournalRecord, { t: 'started' }>): void {
+  #start({ n, atMs, browser, beside, host, what, domain = 0 }: Extract<JournalRecord, { t: 'started' }>): void {
     this.requests++;
+    this.requestLog.sent({
+      atMs,
+      domain,
+      host: host ?? this.hostOf(domain),
+      purpose: what ?? (n === CANARY_PAGE ? 'canary' : 'product'),
+      browser: browser === true,
+      intervalMs: this.intervalAt(domain, 0),
+    });
     if (browser) this.rendered++;
     if (n === CANARY_PAGE) this.canaries++;
     if (beside) this.#endRequest(domain);

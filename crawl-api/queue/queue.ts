@@ -7,18 +7,18 @@ import { type ProductUrl, templatesOf } from '../../shared/domain/domains.ts';
 import { type Refusal, refusalOf } from '../../shared/domain/offer-refusal.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import { easedIntervalMs, isEased } from '../../shared/domain/pacing.ts';
-import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
+import type { ClockReading, Purpose } from '../../shared/wire/request-log.ts';
 import { type Journal, JournalWriter } from './journal-writer.ts';
 import type { Item } from './items.ts';
 import type { QueueState } from './queue-state.ts';
-import { atDomain, type JournalRecord } from './records.ts';
+import { atDomain, CANARY_PAGE, type JournalRecord } from './records.ts';
 import { NO_RESERVE, type Reserve } from './reserve-file.ts';
 import type { Cut } from './result-lines.ts';
-import type { PageResult } from '../fetch/page-result.ts';
+import type { PageAnswer, PageResult } from '../fetch/page-result.ts';
 import type { JudgementKind } from '../politeness/judgement.ts';
 
 export type OfferAnswer = { taken: true; held: number } | ({ taken: false } & Refusal);
@@ -31,14 +31,28 @@ interface QueueDefaults {
   bannedLately?: readonly number[] | undefined;
 }
 
+/** A request that is being sent. */
+interface SentPage {
+  domain?: number;
+  browser?: boolean;
+  /** Requests to other domains may be under way. */
+  beside?: boolean;
+  /** Omitted: the domain's own. */
+  host?: string;
+  what?: Exclude<Purpose, 'canary'>;
+}
+
 export class Queue {
   readonly state: QueueState;
   readonly #writer: JournalWriter;
   readonly #clock: Clock;
   readonly #defaults: QueueDefaults;
+  /** Wall-clock time of monotonic zero: setting the system clock does not change the gaps of start times. */
+  readonly #wallMs: number;
   /** Returned chunks whose record is known to be on the disk: only these may be reported. */
   readonly #returned = new Set<string>();
   #closing = false;
+  #reading: ClockReading | null = null;
   /** Maximum products to hold; null: the share in the offers. The main server repeats it after a restart. */
   #maxProducts: number | null = null;
   /** The products being visited, also while they wait for their turn: at most one of each domain. */
@@ -58,6 +72,7 @@ export class Queue {
     this.state = state;
     this.#writer = new JournalWriter(state, { journal, reserve, mask }, clock);
     this.#clock = clock;
+    this.#wallMs = clock.now() - clock.monotonic();
     this.#defaults = defaults;
   }
 
@@ -76,7 +91,7 @@ export class Queue {
    * may not have read them yet. Longer for the first pages after a ban.
    */
   intervalAt(domain: number): number {
-    const intervalMs = Math.max(this.#intervalMs, policyAt(this.state.robots, domain)?.crawlDelayMs ?? 0);
+    const intervalMs = this.state.intervalAt(domain, this.#defaults.intervalMs);
     const sinceBan = this.#sinceBan(domain);
     return sinceBan === null ? intervalMs : easedIntervalMs(intervalMs, sinceBan);
   }
@@ -204,11 +219,41 @@ export class Queue {
     return { granted: grants.length, changed };
   }
 
+  /** The clock of this process, by which requests are recorded: the wall clock when it began, and the time since. */
+  get localMs(): number {
+    return Math.round((this.#wallMs + this.#clock.monotonic()) * 1_000) / 1_000;
+  }
+
+  /** The times that follow are by the clock of this process. */
+  recordProcess(): void {
+    this.#writer.noteAnyway({ t: 'process', atMs: this.localMs });
+  }
+
   /** Call before a request for product `n` or CANARY_PAGE; if it throws, the request must not be sent. */
-  recordStart(n: number, atMs: number, { domain = 0, browser = false, beside = false } = {}): void {
-    const how = { ...(browser ? { browser } : {}), ...(beside ? { beside } : {}), ...atDomain(domain) };
-    this.#writer.takeOn({ t: 'started', n, atMs: Math.round(atMs * 1_000) / 1_000, ...how });
+  recordStart(n: number, atMs: number, sent: SentPage = {}): void {
+    const { domain = 0, browser = false, beside = false, host = this.state.hostOf(domain), what = 'product' } = sent;
+    const record: JournalRecord = { t: 'started', n, atMs, ...atDomain(domain) };
+    if (browser) record.browser = true;
+    if (beside) record.beside = true;
+    if (host !== this.state.hostOf(domain)) record.host = host;
+    if (n !== CANARY_PAGE && what !== 'product') record.what = what;
+    this.#writer.takeOn(record);
     this.#writer.syncSoon();
+  }
+
+  /** The domain's request has ended. */
+  recordAnswer(answer: string, domain = 0): void {
+    this.#tell({ t: 'answered', atMs: this.localMs, answer, ...atDomain(domain) });
+  }
+
+  /** Writes a record that nothing depends on: on a full disk it is left out. */
+  #tell(record: JournalRecord): void {
+    try {
+      this.#writer.takeOn(record);
+      this.#writer.syncSoon();
+    } catch {
+      // The heartbeat reports the disk.
+    }
   }
 
   /** False on a full disk, until space is freed. */
@@ -300,6 +345,27 @@ export class Queue {
     return cut;
   }
 
+  /** Cuts the next object of the request log; false when nothing has happened since the last one. Synced. */
+  async cutRequests(): Promise<boolean> {
+    const { requestLog } = this.state;
+    if (!requestLog.isCuttable) return false;
+    this.#writer.note({ t: 'log-cut', seq: requestLog.nextSeq });
+    await this.#writer.sync();
+    return true;
+  }
+
+  /**
+   * The main server's clock as a reply has just shown it: kept once a minute, and where it is much surer than the last.
+   */
+  noteClock(serverMs: number, roundTripMs: number): void {
+    const reading = { localMs: this.localMs - roundTripMs / 2, serverMs, roundTripMs };
+    const last = this.#reading;
+    const isDue = last === null || reading.localMs - last.localMs >= CLOCK_READ_MS;
+    if (!isDue && roundTripMs > last.roundTripMs / 2) return;
+    this.#reading = reading;
+    this.#tell({ t: 'clock', ...reading });
+  }
+
   async recordManifest(text: string): Promise<void> {
     this.#writer.note({ t: 'manifest', text });
     await this.#writer.sync();
@@ -344,6 +410,15 @@ export class Queue {
   }
 }
 
+/** Clocks of machines that are set by NTP drift by some milliseconds in that time. */
+const CLOCK_READ_MS = 60_000;
+
+/** The status of a reply, or why there was none. */
+export function answerOf(page: PageAnswer): string {
+  if (page.kind === 'not-now') return 'aborted';
+  return String(page.reply?.status ?? (page.kind === 'failed' ? page.reason : 'none'));
+}
+
 class SiteTally {
   tried = 0;
   /** How many of those got a server error, a time-out or no connection. */
@@ -355,7 +430,7 @@ class SiteTally {
 
   noteTry(page: PageResult): void {
     this.tried++;
-    const reply = page.reply?.status ?? (page.kind === 'failed' ? page.reason : 'none');
+    const reply = answerOf(page);
     this.replies[reply] = (this.replies[reply] ?? 0) + 1;
     if (isUnavailable(page)) this.unavailable++;
   }

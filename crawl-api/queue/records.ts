@@ -7,6 +7,7 @@ import type { Product } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
+import type { ClockReading, LogRef, Purpose } from '../../shared/wire/request-log.ts';
 
 /** `started` of a page that is fetched only to check whether the site serves the address. */
 export const CANARY_PAGE = 0;
@@ -30,6 +31,10 @@ export interface AddressIncident extends AtDomain {
 export type StandingOrders = Pick<Orders, 'intervalMs' | 'deadline' | 'pausedUntil' | 'sealed' | 'drain'>;
 
 export type JournalRecord =
+  /** A process began, at this time by the clock of all requests that it sends. */
+  | { t: 'process'; atMs: number }
+  /** The main server's clock, as a reply has shown it. */
+  | ({ t: 'clock' } & ClockReading)
   /** Chunks offered through the load balancer, not owned yet. */
   | { t: 'offered'; chunk: string; products: Product[] }
   /** Chunks that this instance owns from now on. */
@@ -43,9 +48,20 @@ export type JournalRecord =
   | { t: 'robots'; policy: RobotsPolicy }
   /**
    * A request for product `n`, or CANARY_PAGE, was sent at this wall-clock time (with fractions of a millisecond).
-   * `beside`: requests to other domains may be under way.
+   * `beside`: requests to other domains may be under way. `host`: where it is not the domain's own. `what`: where it is
+   * not the product's own page, or a canary page.
    */
-  | ({ t: 'started'; n: number; atMs: number; browser?: true; beside?: true } & AtDomain)
+  | ({
+      t: 'started';
+      n: number;
+      atMs: number;
+      browser?: true;
+      beside?: true;
+      host?: string;
+      what?: Exclude<Purpose, 'product' | 'canary'>;
+    } & AtDomain)
+  /** The domain's request has ended: its status, or why there was none. Its page may still be at work. */
+  | ({ t: 'answered'; atMs: number; answer: string } & AtDomain)
   /** The request was aborted on purpose: nothing is known about the product, and it did no harm. */
   | ({ t: 'broken-off' } & AtDomain)
   /** The process died while crawling product `n`: it goes to the end. */
@@ -76,6 +92,9 @@ export type JournalRecord =
   /** Results [from, to) make part `seq`. Written before the upload: every retry has the same bytes. */
   | { t: 'cut'; seq: number; from: number; to: number }
   | { t: 'part'; part: PartRef }
+  /** The requests since the last such record make object `seq` of the request log. */
+  | { t: 'log-cut'; seq: number }
+  | { t: 'log'; log: LogRef }
   /** The main server has every part up to this one. */
   | { t: 'acked'; seq: number }
   /** The manifest, as text: no result follows it, and every retry stores the same bytes. */

@@ -10,15 +10,17 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import { PART_PRODUCTS } from '../../shared/wire/part.ts';
+import { LOG_REQUESTS } from '../../shared/wire/request-log.ts';
 import { SignalFlag } from '../process/signal-flag.ts';
 import { untilWritten } from '../queue/journal-writer.ts';
 import type { Queue } from '../queue/queue.ts';
 import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { partKey } from '../../shared/domain/keys.ts';
+import { partKey, requestLogKey } from '../../shared/domain/keys.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';
-import { signPart } from '../../shared/wire/part-signature.ts';
+import { type PartName, signPart } from '../../shared/wire/part-signature.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
+import type { LogCut } from '../queue/request-log.ts';
 import type { Cut } from '../queue/result-lines.ts';
 
 export interface UploaderParts {
@@ -75,21 +77,29 @@ export class Uploader {
 
   /** Uploads until `flush` was called and everything is in the bucket, or the signal aborts. */
   async run(stop: AbortSignal): Promise<void> {
-    const { queue, clock, partMs } = this.#parts;
+    const { queue } = this.#parts;
     while (!stop.aborted) {
+      // Requests first: what a part came from is then known wherever the part is.
+      const [log] = queue.state.requestLog.cuts;
       const [cut] = queue.state.lines.cuts;
-      if (cut !== undefined) {
-        await this.#upload(cut, stop);
-        continue;
-      }
-      if (this.#isDue()) {
-        await this.#cut(stop);
-        continue;
-      }
-      if (this.#flushing) return;
-      const waitedMs = this.#oldestMs === null ? 0 : clock.monotonic() - this.#oldestMs;
-      await this.#wake.wait(clock, Math.max(1, partMs - waitedMs), stop);
+      if (log !== undefined) await this.#uploadLog(log, stop);
+      else if (cut !== undefined) await this.#upload(cut, stop);
+      else if (this.#isDue()) await this.#cut(stop);
+      else if (this.#isLogDue()) await this.#cutRequests(stop);
+      else if (this.#flushing) return;
+      else await this.#wait(stop);
     }
+  }
+
+  async #wait(stop: AbortSignal): Promise<void> {
+    const { clock, partMs } = this.#parts;
+    const waitedMs = this.#oldestMs === null ? 0 : clock.monotonic() - this.#oldestMs;
+    await this.#wake.wait(clock, Math.max(1, partMs - waitedMs), stop);
+  }
+
+  #isLogDue(): boolean {
+    const { requestLog } = this.#parts.queue.state;
+    return this.#flushing ? requestLog.isCuttable : requestLog.requests >= LOG_REQUESTS;
   }
 
   /** Uploads what is there now; more may follow. */
@@ -150,33 +160,51 @@ export class Uploader {
   }
 
   async #cut(stop: AbortSignal): Promise<void> {
-    try {
+    await this.#journalled(async () => {
+      await this.#parts.queue.cutRequests();
       await this.#parts.queue.cut(PART_PRODUCTS, PART_CHARS);
       this.#oldestMs = null;
+    }, stop);
+  }
+
+  #cutRequests(stop: AbortSignal): Promise<void> {
+    return this.#journalled(() => this.#parts.queue.cutRequests(), stop);
+  }
+
+  async #journalled(cut: () => Promise<unknown>, stop: AbortSignal): Promise<void> {
+    try {
+      await cut();
     } catch {
       // A full disk, which the queue reports in the heartbeat. Retry here.
       await this.#parts.clock.sleep(RETRY.firstMs, stop);
     }
   }
 
-  async #upload(cut: Cut, stop: AbortSignal): Promise<void> {
-    const { queue, clock, onChange } = this.#parts;
+  async #uploadLog({ seq, text }: LogCut, stop: AbortSignal): Promise<void> {
+    const { queue, clock, owner } = this.#parts;
     const session = await this.#parts.session(stop);
-    const { bytes, part } = buildPart({ ...this.#parts, session }, cut.seq, queue.state.lines.linesOf(cut));
-    if (!(await this.put(part.key, bytes, 'application/gzip', stop))) return;
+    const { bytes, sha256 } = this.#pack(text, { ...owner, seq, of: 'requests' });
+    const key = requestLogKey(owner.run, { ...owner, seq, sha256, session });
+    if (!(await this.put(key, bytes, 'application/gzip', stop))) return;
+    const log = { seq, key, sha256, sizeBytes: bytes.length };
+    await untilWritten(() => queue.note({ t: 'log', log }), clock, stop);
+  }
+
+  async #upload(cut: Cut, stop: AbortSignal): Promise<void> {
+    const { queue, clock, owner, onChange } = this.#parts;
+    const session = await this.#parts.session(stop);
+    const { seq } = cut;
+    const lines = queue.state.lines.linesOf(cut);
+    const { bytes, sha256 } = this.#pack(`${lines.join('\n')}\n`, { ...owner, seq });
+    const key = partKey(owner.run, { ...owner, seq, sha256, session });
+    if (!(await this.put(key, bytes, 'application/gzip', stop))) return;
+    const part: PartRef = { seq, key, sha256, sizeBytes: bytes.length, products: lines.length };
     if (await untilWritten(() => queue.note({ t: 'part', part }), clock, stop)) onChange();
   }
-}
 
-/** Bytes and name of part `seq`. Node writes no time into the gzip header; level and memory are fixed here. */
-function buildPart(
-  { owner, privateKey, session }: Pick<UploaderParts, 'owner' | 'privateKey'> & { session: string | null },
-  seq: number,
-  lines: readonly string[],
-): { bytes: Uint8Array; part: PartRef } {
-  const gzip = gzipSync(`${lines.join('\n')}\n`, { level: 6, memLevel: 8 });
-  const bytes = signPart(gzip, { ...owner, seq }, privateKey);
-  const sha256 = sha256Hex(bytes);
-  const key = partKey(owner.run, { slot: owner.slot, epoch: owner.epoch, seq, sha256, session });
-  return { bytes, part: { seq, key, sha256, sizeBytes: bytes.length, products: lines.length } };
+  /** The text as signed gzip: the same bytes in every try. Node writes no time into the header. */
+  #pack(text: string, place: PartName): { bytes: Uint8Array; sha256: string } {
+    const bytes = signPart(gzipSync(text, { level: 6, memLevel: 8 }), place, this.#parts.privateKey);
+    return { bytes, sha256: sha256Hex(bytes) };
+  }
 }

@@ -19,6 +19,10 @@ const folderOf = (session: string | null | undefined): string => (session ? `${s
 export const partKey = (run: string, part: PartName & { session?: string | null }): string =>
   `${shardPrefix(run, part.slot, part.epoch)}${folderOf(part.session)}${part.seq}-${part.sha256}.ndjson.gz`;
 
+/** `runs/<run>/<slot>/<epoch>/<role session>/<seq>-<sha256>.requests.gz`, or without the role session. */
+export const requestLogKey = (run: string, log: PartName & { session?: string | null }): string =>
+  `${shardPrefix(run, log.slot, log.epoch)}${folderOf(log.session)}${log.seq}-${log.sha256}.requests.gz`;
+
 /** `runs/<run>/<slot>/<epoch>/<role session>/manifest.json`; without the role session also the main server's. */
 export const manifestKey = (run: string, slot: number, epoch: number, session?: string | null): string =>
   `${shardPrefix(run, slot, epoch)}${folderOf(session)}manifest.json`;
@@ -52,10 +56,17 @@ export interface PartName {
 }
 
 /** The reverse of partKey, with or without a role session; null for any other key. */
-export function parsePartKey(run: string, key: string): PartName | null {
+export const parsePartKey = (run: string, key: string): PartName | null => parseNumberedKey(run, key, 'ndjson.gz');
+
+/** The reverse of requestLogKey, with or without a role session; null for any other key. */
+export const parseRequestLogKey = (run: string, key: string): PartName | null =>
+  parseNumberedKey(run, key, 'requests.gz');
+
+function parseNumberedKey(run: string, key: string, ending: string): PartName | null {
   const found = parseShardKey(run, key);
-  const [, seq, sha256] = (found && /^(\d+)-([0-9a-f]{64})\.ndjson\.gz$/.exec(found.name)) ?? [];
-  return found && sha256 !== undefined ? { slot: found.slot, epoch: found.epoch, seq: Number(seq), sha256 } : null;
+  const [, seq, sha256, end] = (found && /^(\d+)-([0-9a-f]{64})\.(.+)$/.exec(found.name)) ?? [];
+  if (!found || sha256 === undefined || end !== ending) return null;
+  return { slot: found.slot, epoch: found.epoch, seq: Number(seq), sha256 };
 }
 
 /** The reverse of manifestKey, with or without a role session; null for any other key. */

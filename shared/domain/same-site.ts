@@ -52,6 +52,9 @@ export const siteHostOf = (url: URL): string => withoutWww(hostOf(url));
 /** The host and port that a robots.txt holds for: equal for two URLs of which `sharesRobots` is true. */
 export const hostKeyOf = (url: URL): string => `${siteHostOf(url)}:${url.port}`;
 
+/** The same as a name for users: without a colon where the port is the scheme's default. */
+export const hostNameOf = (url: URL): string => hostKeyOf(url).replace(/:$/, '');
+
 /** The port of a URL; the scheme's default where it names none. */
 export const portOf = ({ protocol, port }: Pick<URL, 'protocol' | 'port'>): number =>
   port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);

@@ -169,6 +169,8 @@ export const heartbeatSchema = z.strictObject({
   robots: z.string().nullable(),
   /** Version of the secrets that it sends to the site; null before the first. Omitted where the site needs none. */
   secrets: z.string().max(100).nullable().exactOptional(),
+  /** Keys of a reply that it knows, of those that an instance of an earlier version refuses. */
+  understands: z.array(z.string().max(40)).max(20).exactOptional(),
 });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;
 
@@ -229,6 +231,8 @@ export const ordersSchema = z.strictObject({
   verdict: z.enum(['ok', 'banned']).nullable(),
   /** The secrets to send to the site from now on, encrypted to the key of its hello. Omitted: unchanged. */
   secrets: z.strictObject({ version: z.string().max(100), encrypted: z.string().max(1_000_000) }).exactOptional(),
+  /** The main server's clock, for the request log. For instances that understand `clock`. */
+  clock: z.iso.datetime().exactOptional(),
 });
 export type Orders = z.infer<typeof ordersSchema>;
 

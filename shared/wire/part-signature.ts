@@ -1,6 +1,7 @@
 /**
- * Who wrote a part: an Ed25519 signature in the gzip header, in an extra field (RFC 1952, 2.3.1.1) that every other
- * reader of gzip skips. So it is checked before anything is unpacked, and a part is still one object of plain gzip.
+ * Who wrote a part, or an object of the request log: an Ed25519 signature in the gzip header, in an extra field (RFC
+ * 1952, 2.3.1.1) that every other reader of gzip skips. So it is checked before anything is unpacked, and a part is
+ * still one object of plain gzip.
  */
 import type { KeyObject } from 'node:crypto';
 import type { EpochId } from '../domain/epoch-id.ts';
@@ -10,6 +11,8 @@ import { ED25519, sha256Hex, type Signatures } from './signature.ts';
 export interface PartName extends EpochId {
   run: string;
   seq: number;
+  /** Omitted: a part. */
+  of?: 'part' | 'requests';
 }
 
 /** Bytes before the extra field; byte 3 has the flags. */
@@ -21,8 +24,8 @@ const SIGNATURE_BYTES = 64;
 const FIELD_HEAD = Buffer.from([4 + SIGNATURE_BYTES, 0, 0x43, 0x46, SIGNATURE_BYTES, 0]);
 const FIELD_BYTES = FIELD_HEAD.length + SIGNATURE_BYTES;
 
-function signedText({ run, slot, epoch, seq }: PartName, unsigned: Uint8Array): Buffer {
-  return Buffer.from(['crawlfleet-part-1', run, slot, epoch, seq, sha256Hex(unsigned)].join('\n'));
+function signedText({ of = 'part', run, slot, epoch, seq }: PartName, unsigned: Uint8Array): Buffer {
+  return Buffer.from([`crawlfleet-${of}-1`, run, slot, epoch, seq, sha256Hex(unsigned)].join('\n'));
 }
 
 /**

@@ -9,6 +9,7 @@ import { MAX_AMBIGUOUS_CHARS } from '../domain/ambiguous-number.ts';
 import { LEFT_OUT_REASONS, type LeftOut } from '../domain/left-out.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { foreignList, parseForeign } from './foreign-json.ts';
+import { logRefSchema } from './request-log.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
 import { signedObject } from './signed-object.ts';
 import { pageStampSchema, validatorsSchema } from './validators.ts';
@@ -144,6 +145,8 @@ export const manifestSchema = z.strictObject({
   closedBy: z.enum(['instance', 'main-server']),
   closedAt: z.iso.datetime(),
   parts: foreignList(partRefSchema),
+  /** The objects of its request log; omitted by instances that keep none. */
+  requestLogs: foreignList(logRefSchema).exactOptional(),
   /** Its journal was damaged: it may have reported parts that it no longer knows of. They count, too. */
   damaged: z.literal(true).exactOptional(),
   progress: progressSchema,

@@ -87,6 +87,7 @@ function renderVerdict(verdict: Verdict): string {
     `Run ${verdict.run}: ${verdict.holds ? 'holds' : 'DOES NOT HOLD'}`,
     `  ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed${products.open > 0 ? ` + ${products.open} open` : ''}`,
     `  ${plural(verdict.resultRows, 'row')} in the result table, ${plural(verdict.parts, 'part')} and ${plural(verdict.manifests, 'manifest')} in the bucket`,
+    `  ${renderRequests(verdict.requests)}`,
     ...verdict.differences.flatMap((d) => [
       `  ! ${d.check}: expected ${d.expected}, found ${d.found}`,
       ...d.examples.map((e) => `      ${e}`),
@@ -94,6 +95,12 @@ function renderVerdict(verdict: Verdict): string {
     ...verdict.notes.map((n) => `  note: ${n}`),
   ];
   return lines.join('\n');
+}
+
+function renderRequests({ logged, logs, smallestGapMs, clocksMs }: Verdict['requests']): string {
+  const gap = smallestGapMs === null ? '' : `; the smallest gap of an address is ${smallestGapMs} ms`;
+  const clocks = clocksMs === null ? '' : `, clocks of different processes compared to ${clocksMs} ms`;
+  return `${plural(logged, 'request')} in ${plural(logs, 'request log')}${gap}${clocks}`;
 }
 
 export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {

@@ -59,6 +59,7 @@ export function ordersFor(world: World, sender: Sender): Orders {
     verdict: serves ? judgeSuspicion(world, record) : null,
     canaryPage: sender.canaryPage,
     ...(sender.secrets === undefined ? {} : { secrets: sender.secrets }),
+    ...(heartbeat.understands?.includes('clock') ? { clock: new Date(world.nowMs).toISOString() } : {}),
   };
 }
 

@@ -180,11 +180,11 @@ export function sumOf(costs: readonly CostBreakdown[]): CostBreakdown {
 }
 
 /**
- * S3 requests of a fleet: each instance writes its parts and a manifest and reads the bundle; the main server reads
- * what they write.
+ * S3 requests of a fleet: each instance writes its parts, the log of the requests with each, and a manifest, and reads
+ * the bundle; the main server reads parts and manifests.
  */
 export function requestsOf(instances: number, parts: number): S3Requests {
-  return { s3Puts: parts + instances, s3Gets: parts + 2 * instances };
+  return { s3Puts: 2 * parts + instances, s3Gets: parts + 2 * instances };
 }
 
 interface S3Requests {

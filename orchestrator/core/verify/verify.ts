@@ -13,6 +13,8 @@ import { fetchManifest } from '../act/results/close-epoch.ts';
 import { countProducts } from '../act/results/load-parts.ts';
 import { readAhead } from '../act/results/read-ahead.ts';
 import { REBUILT } from '../act/results/run-description.ts';
+import { checkRequests, type ClosedEpoch, type RequestProof } from './check-requests.ts';
+import { type Difference, differs } from './difference.ts';
 
 export interface Verdict {
   run: string;
@@ -21,6 +23,7 @@ export interface Verdict {
   parts: number;
   manifests: number;
   resultRows: number;
+  requests: RequestProof;
   differences: Difference[];
   /** Facts that may surprise: rows that a later run has written, a run that is not over. */
   notes: string[];
@@ -34,16 +37,24 @@ export async function verifyRun(input: VerifyInput): Promise<Verdict> {
   const { run, facts } = input;
   const manifests = await checkManifests(input);
   const parts = await checkParts(input);
-  const differences = [...checkLedger(facts, run), ...checkFleet(input), ...manifests.differences, ...parts];
+  const requests = await checkRequests(input, manifests.closed);
+  const differences = [
+    ...checkLedger(facts, run),
+    ...checkFleet(input),
+    ...manifests.differences,
+    ...parts,
+    ...requests.differences,
+  ];
   return {
     run: run.id,
     holds: differences.length === 0,
     products: { planned: facts.planned, ...facts.outcomes },
     parts: input.parts.length,
-    manifests: manifests.count,
+    manifests: manifests.closed.length,
     resultRows: facts.resultRows,
+    requests: requests.proof,
     differences,
-    notes: notesOf(facts, run),
+    notes: [...notesOf(facts, run), ...requests.notes],
   };
 }
 
@@ -135,18 +146,6 @@ const PARTIAL_EXAMPLES = 5;
 /** Number of reads from the bucket that start ahead of their turn. */
 const READS = 4;
 
-/** A check that does not hold. */
-interface Difference {
-  check: string;
-  expected: string;
-  found: string;
-  examples: string[];
-}
-
-const differs = (check: string, expected: string, found: string, examples: string[] = []): Difference => {
-  return { check, expected, found, examples };
-};
-
 interface BucketInput {
   run: RunRecord;
   instances: readonly InstanceRecord[];
@@ -160,9 +159,9 @@ export async function checkManifests({
   instances,
   parts,
   objects,
-}: BucketInput): Promise<{ count: number; differences: Difference[] }> {
+}: BucketInput): Promise<{ closed: ClosedEpoch[]; differences: Difference[] }> {
   const differences: Difference[] = [];
-  let count = 0;
+  const closed: ClosedEpoch[] = [];
   for (const instance of instances) {
     const where = `slot ${instance.slot} epoch ${instance.epoch}`;
     const entered = parts.filter((p) => p.slot === instance.slot && p.epoch === instance.epoch);
@@ -176,7 +175,14 @@ export async function checkManifests({
       differences.push(differs('every manifest is whole and signed', instance.manifestKey, manifest));
       continue;
     }
-    count++;
+    const { closedBy, requestLogs, damaged = false } = manifest;
+    closed.push({
+      instance,
+      closedBy,
+      damaged,
+      requests: manifest.progress.requests,
+      ...(requestLogs && { requestLogs }),
+    });
     const expect = (check: string, missing: string[], what: string): void => {
       if (missing.length > 0)
         differences.push(differs(check, instance.manifestKey!, `${missing.length} parts not ${what}`, missing));
@@ -190,7 +196,7 @@ export async function checkManifests({
     const unloaded = manifest.parts.filter((p) => !settled.has(p.key)).map((p) => p.key);
     expect('every part of a manifest is loaded', unloaded, 'loaded');
   }
-  return { count, differences };
+  return { closed, differences };
 }
 
 /** The manifest of an epoch, signed by its instance or by the run; or a text that names its fault. */

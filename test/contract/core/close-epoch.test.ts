@@ -3,9 +3,10 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { NO_PROGRESS, type PartRef } from '../../../shared/wire/callbacks.ts';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
+import { manifestKey, partKey, requestLogKey } from '../../../shared/domain/keys.ts';
 import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/wire/part.ts';
 import { signPart } from '../../../shared/wire/part-signature.ts';
+import type { LogRef } from '../../../shared/wire/request-log.ts';
 import {
   createKeyPair,
   type KeyPair,
@@ -71,13 +72,11 @@ async function putGzip(place: EpochId & { seq: number }, gzip: Buffer): Promise<
 }
 
 /** What `verify` finds in the manifests. */
-const verified = async () =>
-  checkManifests({
-    run,
-    instances: await stage.core.fleet.instances(),
-    parts: await stage.core.results.parts(),
-    objects,
-  });
+const verified = async () => {
+  const [instances, parts] = [await stage.core.fleet.instances(), await stage.core.results.parts()];
+  const { closed, differences } = await checkManifests({ run, instances, parts, objects });
+  return { count: closed.length, differences };
+};
 
 /** Stores a manifest of slot 0, epoch 1 and reports it as that instance does. */
 async function report(caller: Caller, parts: PartRef[], change: Partial<Manifest> = {}, key = caller.keys) {
@@ -93,6 +92,12 @@ async function putOwn(parts: PartRef[], change: Partial<Manifest>, key: KeyPair,
   const name = manifestKey(run.id, 0, 1, session);
   await objects.putIfAbsent(name, bytes);
   return { manifestKey: name, manifestSha256: sha256Hex(bytes) };
+}
+
+/** An object of the request log of this slot, as a manifest lists it. */
+function logOf(slot: number, seq = 0): LogRef {
+  const sha256 = String(seq).repeat(64);
+  return { seq, key: requestLogKey(run.id, { slot, epoch: 1, seq, sha256 }), sha256, sizeBytes: 3 };
 }
 
 /** Behind a proxy a method keeps its own object. */
@@ -123,6 +128,8 @@ describe('confirmManifest', () => {
     ['names another epoch', (c) => report(c, [], { epoch: 2 })],
     ['names another run', (c) => report(c, [], { run: 'other' })],
     ['lists the part of another slot', async (c) => report(c, [await putPart(1, 1, 0, [1])])],
+    ['lists the request log of another slot', (c) => report(c, [], { requestLogs: [logOf(1)] })],
+    ['lists a request log under another seq', (c) => report(c, [], { requestLogs: [{ ...logOf(0), seq: 4 }] })],
     ['lists a part under another seq', async (c) => report(c, [{ ...(await putPart(0, 1, 0, [1])), seq: 4 }])],
     [
       'does not have the reported hash',
@@ -421,6 +428,16 @@ describe('closeEpoch', () => {
     const manifest = decodeManifest(bytes, importPublicKey(run.publicKey));
     expect(manifest).toMatchObject({ closedBy: 'main-server', parts: [part] });
     expect(await stage.record(caller)).toMatchObject({ manifestSha256: sha256Hex(bytes) });
+  });
+
+  it('lists what is in the bucket of its request log, in order', async () => {
+    await lost();
+    const logs = [logOf(0, 2), logOf(0, 0), logOf(0, 1)];
+    for (const { key } of logs) await objects.putIfAbsent(key, Buffer.from('log'));
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
+    const bytes = objects.objects.get(manifestKey(run.id, 0, 1))!;
+    const manifest = decodeManifest(bytes, importPublicKey(run.publicKey));
+    expect(manifest).toMatchObject({ parts: [], requestLogs: [logs[1], logs[2], logs[0]] });
   });
 
   it('leaves out a part that is broken, with an alarm', async () => {

@@ -32,6 +32,7 @@ describe('F19 a silent instance whose manifest is found', () => {
       instanceId: null,
       progress: null,
       parts: [],
+      requestLogs: [],
     });
     await objects.putIfAbsent(manifestKey(id, 0, 1, 'AROA1:i-1'), encodeManifest(manifest, keys.privateKey));
     const alarms: string[] = [];

@@ -730,7 +730,7 @@ export function describeInstanceContract(name: string, make: MakeInstance): void
       await stage.until('the end', () => stage.last.phase === 'done');
       expect(sorted(stage.asked.slice(length))).toEqual([3, 4]);
       expect(sorted(stage.results().map(({ n }) => n))).toEqual([1, 2, 3, 4]);
-      const names = [...stage.objects.objects.keys()].filter((key) => key.endsWith('.gz'));
+      const names = [...stage.objects.objects.keys()].filter((key) => key.endsWith('.ndjson.gz'));
       expect(names.map((key) => Number(/(\d+)-[0-9a-f]{64}/.exec(key)![1]))).toEqual([1_000]);
     });
   });

@@ -125,8 +125,8 @@ function createSmallDisk(records: number) {
 
 describe('F26: a full disk', () => {
   it('stops intake and requests; results, parts and the close are written from the reserve', async () => {
-    // Offer, grant, orders; then start and result of each product.
-    const { disk, reserve, journal } = createSmallDisk(3 + 2 * 3 + 1);
+    // Offer, grant, orders; then start, answer and result of each product.
+    const { disk, reserve, journal } = createSmallDisk(3 + 3 * 3 + 1);
     const w = createQueue({ journal, reserve });
     await give(w.queue, '1-1', [1, 9], { sealed: false });
     const scene = await createScene(w);
@@ -149,7 +149,7 @@ describe('F26: a full disk', () => {
   });
 
   it('recovers when there is room again', async () => {
-    const { disk, reserve, journal } = createSmallDisk(3 + 2 + 1);
+    const { disk, reserve, journal } = createSmallDisk(3 + 3 + 1);
     const w = createQueue({ journal, reserve });
     await give(w.queue, '1-1', [1, 3], { sealed: false });
     const scene = await createScene(w);

@@ -4,14 +4,17 @@ import { describeError } from '../../../../shared/domain/errors.ts';
 import {
   manifestAsideKey,
   manifestKey,
+  type PartName,
   parseManifestKey,
   parsePartKey,
+  parseRequestLogKey,
   shardPrefix,
 } from '../../../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../../../shared/ports/object-store.ts';
 import { isServing } from '../../../../shared/domain/states.ts';
 import { NO_PROGRESS, type PartRef } from '../../../../shared/wire/callbacks.ts';
 import { decodeManifest, encodeManifest, type Manifest } from '../../../../shared/wire/part.ts';
+import type { LogRef } from '../../../../shared/wire/request-log.ts';
 import { importPrivateKey, importPublicKey, sha256Hex } from '../../../../shared/wire/signature.ts';
 import { openIncident } from '../../decide/ban-policy.ts';
 import type { Core } from '../../model/core.ts';
@@ -108,8 +111,10 @@ function ownManifest(
     const manifest = decodeManifest(bytes, importPublicKey(publicKey ?? ''));
     if (manifest.run !== run.id || manifest.slot !== record.slot || manifest.epoch !== record.epoch)
       return 'it names another run, slot or epoch';
-    const foreign = manifest.parts.find((p) => !isOwnPart(run.id, record, p));
-    return foreign ? `it lists a part that is not its own: ${foreign.key}` : manifest;
+    const part = manifest.parts.find((p) => !isOwnPart(run.id, record, p));
+    const log = manifest.requestLogs?.find((l) => !isOwnLog(run.id, record, l));
+    const foreign = part ?? log;
+    return foreign ? `it lists an object that is not its own: ${foreign.key}` : manifest;
   } catch (error) {
     return describeError(error);
   }
@@ -126,15 +131,14 @@ function isProvenManifest(
 }
 
 /** A part may only be registered under the object key that its own slot, epoch, seq and hash give. */
-export function isOwnPart(runId: string, at: EpochId, part: PartRef): boolean {
-  const name = parsePartKey(runId, part.key);
-  return (
-    name !== null &&
-    name.slot === at.slot &&
-    name.epoch === at.epoch &&
-    name.seq === part.seq &&
-    name.sha256 === part.sha256
-  );
+export const isOwnPart = (runId: string, at: EpochId, part: PartRef): boolean =>
+  isNamed(parsePartKey(runId, part.key), at, part);
+
+const isOwnLog = (runId: string, at: EpochId, log: LogRef): boolean =>
+  isNamed(parseRequestLogKey(runId, log.key), at, log);
+
+function isNamed(name: PartName | null, at: EpochId, { seq, sha256 }: Pick<PartRef, 'seq' | 'sha256'>): boolean {
+  return name?.slot === at.slot && name.epoch === at.epoch && name.seq === seq && name.sha256 === sha256;
 }
 
 /**
@@ -156,6 +160,7 @@ async function closeWithOurs(core: Core, run: RunRecord, record: InstanceRecord)
     instanceId,
     progress,
     parts: await findParts(core, run, record, found),
+    requestLogs: await findLogs(core, record),
   });
   const bytes = encodeManifest(manifest, importPrivateKey(run.privateKey));
   const { key, stored } = await putManifest(core, run, record, bytes);
@@ -249,7 +254,12 @@ async function putOurs(
 export function ourManifest(
   { runId, clock }: Pick<Core, 'runId' | 'clock'>,
   { slot, epoch }: EpochId,
-  { instanceId, progress, parts }: Pick<InstanceRecord, 'instanceId' | 'progress'> & Pick<Manifest, 'parts'>,
+  {
+    instanceId,
+    progress,
+    parts,
+    requestLogs,
+  }: Pick<InstanceRecord, 'instanceId' | 'progress'> & Required<Pick<Manifest, 'parts' | 'requestLogs'>>,
 ): Manifest {
   return {
     version: 1,
@@ -260,6 +270,7 @@ export function ourManifest(
     closedBy: 'main-server',
     closedAt: new Date(clock.now()).toISOString(),
     parts,
+    requestLogs,
     progress: progress ?? NO_PROGRESS,
   };
 }
@@ -297,6 +308,19 @@ async function findParts(core: Core, run: RunRecord, record: InstanceRecord, fou
     }
   }
   return [...found.values()].filter((part) => 'seq' in part).sort((a, b) => a.seq - b.seq);
+}
+
+/**
+ * What is in the bucket of its request log: the log shows the requests, and decides nothing. So it is not read here:
+ * `verify` leaves out what the instance has not signed.
+ */
+async function findLogs({ objects, runId }: Core, { slot, epoch }: EpochId): Promise<LogRef[]> {
+  const logs: LogRef[] = [];
+  for await (const { key, sizeBytes } of objects.list(shardPrefix(runId, slot, epoch))) {
+    const name = parseRequestLogKey(runId, key);
+    if (name) logs.push({ seq: name.seq, key, sha256: name.sha256, sizeBytes });
+  }
+  return logs.sort((a, b) => a.seq - b.seq);
 }
 
 /**

@@ -5,7 +5,7 @@
 import { AppError } from '../../../../shared/domain/errors.ts';
 import { MAX_OBJECT_BYTES } from '../../../../shared/ports/object-store.ts';
 import type { PartRef } from '../../../../shared/wire/callbacks.ts';
-import { isSignedPart } from '../../../../shared/wire/part-signature.ts';
+import { isSignedPart, type PartName } from '../../../../shared/wire/part-signature.ts';
 import { importPublicKey } from '../../../../shared/wire/signature.ts';
 import type { Core } from '../../model/core.ts';
 import type { InstanceRecord, RunRecord } from '../../model/stores.ts';
@@ -15,15 +15,15 @@ import { readKeyDocument } from './key-documents.ts';
 export const UNSIGNED = 'it is not signed by its instance, or damaged';
 
 /**
- * True if the instance has signed the part, which is not unpacked for that. Also for an object that is not there, and
- * in a run of an earlier version, whose instances sign no parts. Where the database has lost the key, the key document
- * in the bucket counts.
+ * True if the instance has signed the part, or the object of its request log, which is not unpacked for that. Also for
+ * an object that is not there, and in a run of an earlier version, whose instances sign no parts. Where the database
+ * has lost the key, the key document in the bucket counts.
  */
 export async function isFromInstance(
   { objects, signatures }: Pick<Core, 'objects' | 'signatures'>,
   run: Pick<RunRecord, 'id' | 'settings' | 'publicKey'>,
   { slot, epoch, publicKey }: Pick<InstanceRecord, 'slot' | 'epoch' | 'publicKey'>,
-  { seq, key, sizeBytes }: Pick<PartRef, 'seq' | 'key' | 'sizeBytes'>,
+  { seq, key, sizeBytes, of }: Pick<PartRef, 'seq' | 'key' | 'sizeBytes'> & Pick<PartName, 'of'>,
 ): Promise<boolean> {
   if (run.settings.partsSigned !== true) return true;
   const instanceKey = publicKey ?? (await readKeyDocument(objects, run, { slot, epoch }));
@@ -34,5 +34,6 @@ export async function isFromInstance(
     throw error;
   });
   if (bytes === null) return true;
-  return isSignedPart(bytes, { run: run.id, slot, epoch, seq }, importPublicKey(instanceKey), signatures);
+  const place = { run: run.id, slot, epoch, seq, ...(of && { of }) };
+  return isSignedPart(bytes, place, importPublicKey(instanceKey), signatures);
 }

@@ -4,10 +4,17 @@
  */
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../../../shared/domain/errors.ts';
-import { keyDocumentKey, parseManifestKey, parsePartKey, runPrefix } from '../../../../shared/domain/keys.ts';
+import {
+  keyDocumentKey,
+  parseManifestKey,
+  parsePartKey,
+  parseRequestLogKey,
+  runPrefix,
+} from '../../../../shared/domain/keys.ts';
 import type { OutcomeCounts } from '../../../../shared/domain/outcome.ts';
 import type { ObjectStore } from '../../../../shared/ports/object-store.ts';
 import { decodeManifest, encodeManifest, type Manifest, readUnsigned } from '../../../../shared/wire/part.ts';
+import type { LogRef } from '../../../../shared/wire/request-log.ts';
 import type { RunDescription } from '../../../../shared/wire/run-description.ts';
 import {
   createKeyPair,
@@ -34,7 +41,8 @@ export type RecoverCore = FinishCore & Pick<Core, 'objects' | 'alarm' | 'runId'>
 
 /** What the bucket holds of one (slot, epoch). */
 export interface BucketEpoch extends EpochId {
-  parts: { seq: number; key: string; sha256: string; sizeBytes: number }[];
+  parts: LogRef[];
+  requestLogs: LogRef[];
   /** Keys with a manifest's name. */
   manifests: string[];
   /** What its instance signs with, by its key document; null where that was not read, or is not there. */
@@ -46,18 +54,20 @@ export async function listEpochs(objects: ObjectStore, runId: string): Promise<B
   const epochs = new Map<string, BucketEpoch>();
   const at = (slot: number, epoch: number): BucketEpoch => {
     const name = epochKey({ slot, epoch });
-    const known = epochs.get(name) ?? { slot, epoch, parts: [], manifests: [], publicKey: null };
+    const known = epochs.get(name) ?? { slot, epoch, parts: [], requestLogs: [], manifests: [], publicKey: null };
     epochs.set(name, known);
     return known;
   };
   for await (const { key, sizeBytes } of objects.list(runPrefix(runId))) {
     const part = parsePartKey(runId, key);
     if (part) at(part.slot, part.epoch).parts.push({ seq: part.seq, key, sha256: part.sha256, sizeBytes });
+    const log = parseRequestLogKey(runId, key);
+    if (log) at(log.slot, log.epoch).requestLogs.push({ seq: log.seq, key, sha256: log.sha256, sizeBytes });
     const manifest = parseManifestKey(runId, key);
     if (manifest) at(manifest.slot, manifest.epoch).manifests.push(key);
   }
   const all = [...epochs.values()].sort((a, b) => a.epoch - b.epoch || a.slot - b.slot);
-  for (const epoch of all) epoch.parts.sort((a, b) => a.seq - b.seq);
+  for (const { parts, requestLogs } of all) for (const list of [parts, requestLogs]) list.sort((a, b) => a.seq - b.seq);
   return all;
 }
 
@@ -310,7 +320,8 @@ async function manifestOf(
       sizeBytes,
       products,
     }));
-    const manifest = ourManifest(core, at, { instanceId: null, progress: null, parts });
+    const { requestLogs } = at;
+    const manifest = ourManifest(core, at, { instanceId: null, progress: null, parts, requestLogs });
     const ours = encodeManifest(manifest, ownKey.privateKey);
     ({ key, stored: bytes } = await putManifest(core, run, { ...at, publicKey }, ours));
   }

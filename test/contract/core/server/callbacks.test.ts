@@ -198,6 +198,14 @@ describe('callbacks', () => {
       });
     });
 
+    it('answers with its clock those that understand it', async () => {
+      const caller = await stage.ready(0);
+      await stage.clock.advance(1_234);
+      const clock = new Date(stage.clock.now()).toISOString();
+      expect(await caller.orders({ understands: ['clock', 'what a later version has'] })).toMatchObject({ clock });
+      expect(await caller.orders({ understands: [] })).not.toHaveProperty('clock');
+    });
+
     it('raises an alarm for a new problem once', async () => {
       const caller = await stage.ready(0);
       for (const problem of ['disk full', 'disk full', null, 'disk full']) await caller.orders({ problem });

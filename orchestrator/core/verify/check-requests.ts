@@ -1,0 +1,203 @@
+/** The proof of the pace: the request logs of all instances, and the gaps in them by address and domain. */
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { templatesOf } from '../../../shared/domain/domains.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
+import type { Manifest } from '../../../shared/wire/part.ts';
+import { LOG_REQUESTS, type LogRef, readLine } from '../../../shared/wire/request-log.ts';
+import { ED25519, sha256Hex } from '../../../shared/wire/signature.ts';
+import { gzipLines } from '../act/results/gzip-lines.ts';
+import { isFromInstance } from '../act/results/part-origin.ts';
+import { readAhead } from '../act/results/read-ahead.ts';
+import type { InstanceRecord, RunRecord } from '../model/stores.ts';
+import { plural } from '../plan/wording.ts';
+import { type Difference, differs } from './difference.ts';
+import { type Gap, Gaps } from './gaps.ts';
+
+/** What the manifest of an epoch says of its requests. */
+export interface ClosedEpoch extends Pick<Manifest, 'closedBy' | 'requestLogs'> {
+  instance: InstanceRecord;
+  /** By the instance's own count. */
+  requests: number;
+  /** Its journal was damaged: the count may be wrong. */
+  damaged: boolean;
+}
+
+/** What the request logs show. */
+export interface RequestProof {
+  logs: number;
+  /** Requests in the logs. */
+  logged: number;
+  /** Requests that instances have counted and no log has: these gaps are not proved. */
+  unlogged: number;
+  /** The shortest time between two requests of an address at one domain; null without two. */
+  smallestGapMs: number | null;
+  /** The clocks of different processes were compared to within this, at worst; null where none had to be. */
+  clocksMs: number | null;
+}
+
+export interface RequestCheck {
+  proof: RequestProof;
+  differences: Difference[];
+  notes: string[];
+}
+
+/** Objects that are read ahead of their turn. */
+const READS = 8;
+const EXAMPLES = 20;
+/** Maximum bytes of a line, packed and unpacked; a host has at most 253 characters. */
+const MOST = { line: 400, packed: 16_000_000, text: LOG_REQUESTS * 400 };
+
+export async function checkRequests(
+  input: { run: RunRecord; objects: ObjectStore },
+  epochs: readonly ClosedEpoch[],
+): Promise<RequestCheck> {
+  const check = new Check(input);
+  for (const ofAddress of byAddress(epochs)) await check.readAddress(ofAddress);
+  return check.result();
+}
+
+/** The epochs of each address, in the order of their launches. */
+function byAddress(epochs: readonly ClosedEpoch[]): Iterable<ClosedEpoch[]> {
+  const all = new Map<string, ClosedEpoch[]>();
+  for (const epoch of [...epochs].sort((a, b) => a.instance.claimedAtMs - b.instance.claimedAtMs)) {
+    const { address, slot, epoch: number } = epoch.instance;
+    // A rebuilt run does not know the addresses.
+    const name = address === null || address === '-' ? `${slot}.${number}` : address;
+    all.set(name, [...(all.get(name) ?? []), epoch]);
+  }
+  return all.values();
+}
+
+class Check {
+  readonly #run: RunRecord;
+  readonly #objects: ObjectStore;
+  readonly #proof: RequestProof = { logs: 0, logged: 0, unlogged: 0, smallestGapMs: null, clocksMs: null };
+  readonly #damaged: string[] = [];
+  readonly #miscounted: string[] = [];
+  readonly #quick = { count: 0, examples: [] as string[] };
+  #quickest: Gap | null = null;
+  /** Gaps that the uncertainty of the clocks leaves open. */
+  #open = 0;
+  #foreign = 0;
+  /** Epochs with requests that are in no log, by who has closed them. */
+  readonly #withoutLog = { instance: 0, 'main-server': 0 };
+
+  constructor({ run, objects }: { run: RunRecord; objects: ObjectStore }) {
+    this.#run = run;
+    this.#objects = objects;
+  }
+
+  async readAddress(epochs: readonly ClosedEpoch[]): Promise<void> {
+    let at = '';
+    const { intervalMs: floorMs, productUrl } = this.#run.settings.site;
+    const domains = templatesOf(productUrl).length;
+    const gaps = new Gaps({ floorMs, domains }, (gap) => this.#note(gap, at));
+    for (const epoch of epochs) {
+      const { slot, epoch: number } = epoch.instance;
+      at = `slot ${slot} epoch ${number}`;
+      gaps.beginInstance();
+      await this.#readEpoch(epoch, gaps, at);
+    }
+    gaps.end();
+  }
+
+  async #readEpoch(epoch: ClosedEpoch, gaps: Gaps, at: string): Promise<void> {
+    const { closedBy, requestLogs = [], requests, damaged } = epoch;
+    let logged = 0;
+    let whole = true;
+    const read = (log: LogRef): Promise<Uint8Array | string> => this.#fetch(epoch, log);
+    for await (const [log, outcome] of readAhead(requestLogs, read, READS)) {
+      if ('error' in outcome) throw outcome.error;
+      if (outcome.value === 'foreign') this.#foreign++;
+      else {
+        const found = typeof outcome.value === 'string' ? outcome.value : await readObject(outcome.value, gaps);
+        if (typeof found === 'number') logged += found;
+        else this.#damaged.push(`${log.key}: ${found}`);
+        whole &&= typeof found === 'number';
+        this.#proof.logs++;
+      }
+    }
+    this.#proof.logged += logged;
+    const isExact = closedBy === 'instance' && epoch.requestLogs !== undefined && !damaged;
+    if (isExact && whole && logged !== requests) this.#miscounted.push(`${at}: ${requests} sent, ${logged} in the log`);
+    else if (logged < requests) {
+      this.#proof.unlogged += requests - logged;
+      this.#withoutLog[closedBy]++;
+    }
+  }
+
+  /** The packed object; `foreign` for one that its instance has not signed, or what is wrong with it. */
+  async #fetch({ closedBy, instance }: ClosedEpoch, log: LogRef): Promise<Uint8Array | string> {
+    const bucket = { objects: this.#objects, signatures: ED25519 };
+    // The instance's own manifest has its hash. The main server's lists whatever had the name of a log.
+    const isOwn =
+      closedBy === 'instance' || (await isFromInstance(bucket, this.#run, instance, { ...log, of: 'requests' }));
+    if (!isOwn) return 'foreign';
+    const bytes = await this.#objects.get(log.key, MOST.packed);
+    if (bytes === null) return 'not in the bucket';
+    return sha256Hex(bytes) === log.sha256 ? bytes : 'another hash than the one in its name';
+  }
+
+  #note(gap: Gap, at: string): void {
+    const proof = this.#proof;
+    if (gap.offMs > 0 && Number.isFinite(gap.offMs))
+      proof.clocksMs = Math.max(proof.clocksMs ?? 0, Math.ceil(gap.offMs));
+    const isShort = gap.ms < gap.intervalMs;
+    if (gap.ms + gap.offMs < gap.intervalMs) {
+      this.#quick.count++;
+      if (this.#quick.examples.length < EXAMPLES) this.#quick.examples.push(describeGap(gap, at));
+    } else if (isShort || gap.ms - gap.offMs < gap.intervalMs) this.#open++;
+    if (!Number.isFinite(gap.offMs) || (this.#quickest !== null && gap.ms >= this.#quickest.ms)) return;
+    this.#quickest = gap;
+    proof.smallestGapMs = Math.round(gap.ms);
+  }
+
+  result(): RequestCheck {
+    const { unlogged } = this.#proof;
+    const differences: Difference[] = [];
+    const expect = (check: string, expected: string, examples: readonly string[], found: string): void => {
+      if (examples.length > 0) differences.push(differs(check, expected, found, examples.slice(0, EXAMPLES)));
+    };
+    const { count, examples } = this.#quick;
+    const damaged = `${this.#damaged.length} that cannot be read`;
+    expect('every request log of a manifest is whole', 'no exception', this.#damaged, damaged);
+    const off = `${this.#miscounted.length} instances with another number`;
+    expect('every request is in a request log', 'no exception', this.#miscounted, off);
+    expect('no gap of an address is under the interval', 'no exception', examples, `${count} shorter ones`);
+    const { instance, 'main-server': lost } = this.#withoutLog;
+    const notes = [
+      ...(unlogged > 0
+        ? [
+            `not proved: ${plural(unlogged, 'request')} in no request log, of ${plural(lost, 'lost instance')} since ` +
+              `their last one and of ${plural(instance, 'instance')} of an earlier version or with a damaged disk`,
+          ]
+        : []),
+      ...(this.#open > 0
+        ? [`not proved: ${plural(this.#open, 'gap')} between two processes whose clocks are not known well enough`]
+        : []),
+      ...(this.#foreign > 0
+        ? [`ignored: ${plural(this.#foreign, 'object')} named as a request log and not signed by the instance`]
+        : []),
+    ];
+    return { proof: this.#proof, differences, notes };
+  }
+}
+
+/** The number of requests in an object, or what is wrong with it. */
+async function readObject(packed: Uint8Array, gaps: Gaps): Promise<number | string> {
+  let requests = 0;
+  gaps.beginObject();
+  try {
+    for await (const lines of gzipLines(packed, MOST))
+      for (const line of lines) if (gaps.take(readLine(line.toString('latin1')))) requests++;
+  } catch (error) {
+    return describeError(error);
+  }
+  return requests;
+}
+
+function describeGap({ ms, offMs, intervalMs, host, atMs }: Gap, at: string): string {
+  const about = offMs === 0 ? '' : ` ± ${Math.ceil(offMs)}`;
+  const when = new Date(atMs).toISOString();
+  return `${at}: ${Math.round(ms)}${about} ms at ${host}, ${when}; at least ${intervalMs} ms are due`;
+}
