@@ -20,6 +20,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   unchanged: { slow: true, load: () => import('./loading/unchanged.ts') },
   callbacks: { slow: true, load: () => import('./callbacks/callbacks.ts') },
   queue: { slow: true, load: () => import('./queue/queue.ts') },
+  requests: { slow: true, load: () => import('./requests/requests.ts') },
   restart: { slow: true, load: () => import('./restart/restart.ts') },
   simulation: { slow: true, load: () => import('./simulation/simulation.ts') },
   retention: { slow: true, load: () => import('./retention/retention.ts') },

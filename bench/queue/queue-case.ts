@@ -25,7 +25,10 @@ const chunks = products / CHUNK;
 /** Products are numbered by host, as whole hosts come in a chunk. */
 const hostOf = (n: number): number => Math.floor(((n - 1) * hosts) / products);
 const idOf = (n: number): string => `https://host-${hostOf(n)}.example/people/${n}/profile`;
-const state = new QueueState((id) => Number(/host-(\d+)/.exec(id)![1]));
+const state = new QueueState(
+  (id) => Number(/host-(\d+)/.exec(id)![1]),
+  (host) => `host-${host}.example`,
+);
 const startMs = performance.now();
 const { file } = JournalFile.open(join(folder, 'journal'), (record) => state.apply(record));
 const openMs = performance.now() - startMs;
@@ -74,12 +77,18 @@ async function crawl(): Promise<Record<string, number>> {
       queue.recordStart(item.n, Date.now(), { domain: host, beside: true });
       const started = performance.now();
       times.started.push(started - looked);
+      queue.recordAnswer('200', host);
       queue.recordResult(item, resultOf(item.n));
       times.result.push(performance.now() - started);
       done++;
       if (done % PRODUCTS_PER_HEARTBEAT === 0) await timed('heartbeat', heartbeat);
       if (done % PART === 0) {
-        const cut = await timed('cut', () => queue.cut(PART));
+        const cut = await timed('cut', async () => {
+          await queue.cutRequests();
+          return await queue.cut(PART);
+        });
+        for (const { seq } of state.requestLog.cuts)
+          queue.note({ t: 'log', log: { seq, key: `log-${seq}`, sha256: '', sizeBytes: 1 } });
         const part = { seq: cut!.seq, key: `part-${cut!.seq}`, sha256: '', sizeBytes: 1, products: PART };
         queue.note({ t: 'part', part });
         parts = cut!.seq;
