@@ -52,10 +52,15 @@ const REPORTER = fileURLToPath(new URL('report-usage.ts', import.meta.url));
 /**
  * Runs a Node program to its end and measures it. Throws when it fails, because a failed program has no figures.
  * Forwards its stderr.
+ * @param flags of Node
  */
-export async function measureProgram(file: string, args: readonly string[] = []): Promise<Measured> {
+export async function measureProgram(
+  file: string,
+  args: readonly string[] = [],
+  flags: readonly string[] = [],
+): Promise<Measured> {
   const startMs = performance.now();
-  const child = spawn(process.execPath, ['--import', REPORTER, file, ...args], {
+  const child = spawn(process.execPath, [...flags, '--import', REPORTER, file, ...args], {
     stdio: ['ignore', 'pipe', 'inherit', 'pipe'],
   });
   const [stdout, usage, exitCode] = await Promise.all([

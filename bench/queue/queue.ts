@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { NODE_FLAGS } from '../../shared/domain/instance-process.ts';
 import { tempDir } from '../../test/support/temp-dir.ts';
 import { type Bench, type BenchRow, measureProgram } from '../frame.ts';
 
@@ -23,9 +24,9 @@ export const bench: Bench = {
       const folder = tempDir('crawlfleet-bench-queue-');
       try {
         const args = [String(products), String(hosts), folder.path];
-        const crawl = await measureProgram(CASE, ['crawl', ...args]);
+        const crawl = await measureProgram(CASE, ['crawl', ...args], NODE_FLAGS);
         const journalMb = statSync(join(folder.path, 'journal')).size / 1e6;
-        const restart = await measureProgram(CASE, ['restart', ...args]);
+        const restart = await measureProgram(CASE, ['restart', ...args], NODE_FLAGS);
         const { openMs } = JSON.parse(restart.stdout) as { openMs: number };
         const figures = JSON.parse(crawl.stdout) as Record<string, number>;
         rows.push({

@@ -46,7 +46,7 @@ export class QueueState {
   readonly #domainOf: (id: string) => number;
   /** The host of a domain. */
   readonly hostOf: (domain: number) => string;
-  readonly #domains: DomainState[] = [];
+  readonly #domains = new Map<number, DomainState>();
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Items();
   readonly lines = new ResultLines();
@@ -92,25 +92,29 @@ export class QueueState {
   }
 
   at(domain: number): DomainState {
-    return (this.#domains[domain] ??= {
-      lastStartMs: null,
-      pausedUntilMs: 0,
-      okAtMs: null,
-      bans: 0,
-      rightPages: 0,
-      lastStored: null,
-    });
+    let at = this.#domains.get(domain);
+    if (at === undefined) {
+      at = { lastStartMs: null, pausedUntilMs: 0, okAtMs: null, bans: 0, rightPages: 0, lastStored: null };
+      this.#domains.set(domain, at);
+    }
+    return at;
   }
 
   /** When a page was last right, of the domain where that is longest ago; null while one has had none. */
   get okAtMs(): number | null {
-    const times = this.#domains.filter((d) => d.lastStartMs !== null || d.okAtMs !== null).map((d) => d.okAtMs);
-    return times.length === 0 || times.includes(null) ? null : Math.min(...(times as number[]));
+    let oldestMs = Infinity;
+    for (const { lastStartMs, okAtMs } of this.#domains.values()) {
+      if (okAtMs !== null) oldestMs = Math.min(oldestMs, okAtMs);
+      else if (lastStartMs !== null) return null;
+    }
+    return oldestMs === Infinity ? null : oldestMs;
   }
 
   /** The last time that any domain asked this address to wait for. */
   get pausedUntilMs(): number {
-    return this.#domains.reduce((lastMs, { pausedUntilMs }) => Math.max(lastMs, pausedUntilMs), 0);
+    let lastMs = 0;
+    for (const { pausedUntilMs } of this.#domains.values()) lastMs = Math.max(lastMs, pausedUntilMs);
+    return lastMs;
   }
 
   /** Id of a product of this domain that is known to be right; null when none is. */
