@@ -82,8 +82,8 @@ export class Gaps {
       case 'ended':
         return false;
       case 'process':
-        // An object repeats what holds: the same process goes on.
-        if (line.number === this.#number) return false;
+        // An object repeats what holds: the same process goes on. A damaged journal may give a number twice.
+        if (line.number === this.#number && line.startedMs === this.#process?.startedMs) return false;
         this.#endProcess();
         this.#number = line.number;
         this.#process = { startedMs: line.startedMs, reading: null };

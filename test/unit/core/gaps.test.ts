@@ -93,6 +93,12 @@ describe('gaps', () => {
     expect(gap!.offMs).toBeCloseTo(10 + 5 + 0.5 + 0.05 + 2, 5);
   });
 
+  it('of two processes with one number are those of two: a damaged journal has forgotten the first', () => {
+    const lost = lines(`process 1 ${at(0)}`, HOST, '> 5000 0 p');
+    const again = lines(`process 1 ${at(4)}`, HOST, '> 2000 0 p');
+    expect(gapsOf([lost, again]).map(({ offMs }) => offMs)).toEqual([Infinity]);
+  });
+
   it('of two processes are open where a clock is not known', () => {
     const [gap] = gapsOf([lines(`process 0 ${at(0)}`, HOST, '> 1000 0 p', `process 1 ${at(9)}`, '> 500 0 p')]);
     expect(gap!.offMs).toBe(Infinity);
