@@ -1,4 +1,5 @@
 /** A clock that jumps from one event to the next: nothing happens in between, so no time is spent on it. */
+import { TimeHeap } from '../../../shared/domain/time-heap.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
 /** An event to come. `cancelled`: it will not happen. */
@@ -21,8 +22,7 @@ const EVENTS_BETWEEN_TURNS = 5_000;
 export class EventClock implements Clock {
   #nowMs: number;
   readonly #startMs: number;
-  /** A binary heap by time, then by the order in which events were added. */
-  readonly #heap: Entry[] = [];
+  readonly #heap = new TimeHeap<Entry>();
   #added = 0;
   #taken = 0;
   /** Events before the last turn of Node's loop. */
@@ -52,7 +52,7 @@ export class EventClock implements Clock {
   /** Calls `run` at that time; at once in the order of events when the time has passed. */
   at(atMs: number, run: Happening): Timer {
     const entry: Entry = { atMs: Math.max(this.#nowMs, atMs), order: this.#added++, cancelled: false, run };
-    this.#push(entry);
+    this.#heap.push(entry);
     return entry;
   }
 
@@ -93,8 +93,8 @@ export class EventClock implements Clock {
    * `settle`.
    */
   next(): boolean {
-    let next = this.#pop();
-    while (next?.cancelled) next = this.#pop();
+    let next = this.#heap.pop();
+    while (next?.cancelled) next = this.#heap.pop();
     if (next === undefined) return false;
     this.#taken++;
     this.#nowMs = next.atMs;
@@ -115,37 +115,4 @@ export class EventClock implements Clock {
       else process.nextTick(look);
     });
   }
-
-  #push(entry: Entry): void {
-    const heap = this.#heap;
-    let i = heap.length;
-    heap.push(entry);
-    while (i > 0) {
-      const parent = (i - 1) >> 1;
-      if (!isBefore(entry, heap[parent]!)) break;
-      heap[i] = heap[parent]!;
-      i = parent;
-    }
-    heap[i] = entry;
-  }
-
-  #pop(): Entry | undefined {
-    const heap = this.#heap;
-    const first = heap[0];
-    const last = heap.pop();
-    if (heap.length === 0 || last === undefined) return first;
-    let i = 0;
-    for (;;) {
-      let child = 2 * i + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++;
-      if (!isBefore(heap[child]!, last)) break;
-      heap[i] = heap[child]!;
-      i = child;
-    }
-    heap[i] = last;
-    return first;
-  }
 }
-
-const isBefore = (a: Entry, b: Entry): boolean => a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
