@@ -24,7 +24,46 @@ export interface ChunkRange {
   /** First and last product number, both inclusive; numbers start at 1. */
   first: number;
   last: number;
+  /** Where products are at many hosts; omitted: all are at one site. */
+  hosts?: ChunkHosts;
 }
+
+/** The hosts of a chunk: whole ones, or a slice of a single one. */
+export interface ChunkHosts {
+  /** Index of the first chunk of the host that this one is a slice of; null: it has whole hosts. */
+  sliceOf: number | null;
+  /** How long its longest host takes at its pace, the slices that follow included. Milliseconds. */
+  leftMs: number;
+}
+
+/** When a slice waits that is not the next one of its host: a later time than any. */
+export const NOT_NEXT_MS = Number.MAX_SAFE_INTEGER;
+
+/** The first slice of a host, or a chunk of whole hosts: nothing comes before it. */
+export const isFirst = ({ sliceOf }: ChunkHosts, index: number): boolean => sliceOf === null || sliceOf === index;
+
+/** The slices of one host as the ledger has them. Times are milliseconds since 1970. */
+export interface SliceDue {
+  /** Waiting: it is not offered before. Granted: when its crawl begins, after that of the slice before it. */
+  dueAtMs: number;
+  leftMs: number;
+}
+
+/**
+ * When the crawl of a slice begins that is granted now.
+ * @param dueAtMs since when it waited for the owner of its host; null: it has none
+ */
+export const beginsAtMs = (nowMs: number, dueAtMs: number | null, lengthMs: number): number =>
+  Math.max(nowMs, dueAtMs === null ? 0 : Math.round(dueAtMs + lengthMs * AHEAD));
+
+/**
+ * When the next slice of a host is offered to the owner of the one before it: when half of that one is left. An owner
+ * holds little that others could crawl, and has a next page when it needs one.
+ */
+export const nextDueAtMs = ({ dueAtMs, leftMs }: SliceDue, nextLeftMs: number): number =>
+  Math.round(dueAtMs + (leftMs - nextLeftMs) * (1 - AHEAD));
+
+const AHEAD = 0.5;
 
 /** Splits product numbers 1..products into ranges of `size`. */
 export function cutChunks(products: number, size: number): ChunkRange[] {

@@ -70,15 +70,15 @@ export class FinishModel {
       const pageMs = input.pageP50Ms * Math.exp(pageSigma * Math.sqrt(COMMON) * day.pages);
       const ownSigma = pageSigma * Math.sqrt(1 - COMMON);
       const overheadMs = work.pageShare * PAGE_OVERHEAD_MS;
-      const gap = momentsAbove(Math.max(0, work.requestMs - overheadMs), work.pageShare * pageMs, ownSigma);
+      const gap = momentsAbove(Math.max(0, work.leastMs - overheadMs), work.pageShare * pageMs, ownSigma);
       const requestMean = gap.mean + overheadMs;
-      const { pagesEach } = input;
-      const gapMean = requestMean * pagesEach;
+      const { requestsEach } = work;
+      const gapMean = requestMean * requestsEach + work.extraMs;
       return {
         bootMs: input.bootP50Ms * Math.exp(bootSigma * Math.sqrt(COMMON) * day.boot),
         gapMean,
-        gapSd: Math.sqrt(gap.variance * pagesEach + gapMean ** 2 * unevenness),
-        lastMs: requestMean * (pagesEach - 1) + pageMs + PAGE_OVERHEAD_MS,
+        gapSd: Math.sqrt(gap.variance * requestsEach + gapMean ** 2 * unevenness),
+        lastMs: requestMean * Math.max(0, requestsEach - 1) + pageMs + PAGE_OVERHEAD_MS,
         luck: day.luck,
       };
     });
@@ -100,7 +100,8 @@ export class FinishModel {
       const left = this.#draws.length - i;
       if (sum + left < enough * this.#draws.length || sum >= most * this.#draws.length) break;
       const startByMs = endMs - this.#input.tailMs - (ms[i] ??= this.#slowestMs(draw, each, instances));
-      sum += startByMs < this.#input.balancerMs ? 0 : this.#chanceAllStarted(draw, startByMs, instances);
+      const chance = startByMs < this.#input.balancerMs ? 0 : this.#chanceAllStarted(draw, startByMs, instances);
+      sum += chance * this.#chanceOfLongest(draw, endMs, instances);
     }
     return sum / this.#draws.length;
   }
@@ -127,7 +128,9 @@ export class FinishModel {
     const bootMs = this.#input.bootP50Ms * Math.exp(sigma ** 2 / 2);
     const gapMs = this.#draws.reduce((sum, d) => sum + d.gapMean, 0) / this.#draws.length;
     const waitMs = Math.max(launchMs + bootMs, this.#input.balancerMs) - launchMs;
-    const crawlMs = (this.#work.products / Math.max(1, instances)) * gapMs;
+    const workMs = (this.#work.products / Math.max(1, instances)) * gapMs;
+    // Each of a fleet that crawls many hosts has a long one.
+    const crawlMs = Math.max(workMs, this.#work.longestMs);
     // A successor's boot is billed like the first one.
     const rotationsMs = rotationsFor(this.#input, crawlMs, instances) * (bootMs + this.#input.tailMs);
     return waitMs + crawlMs + rotationsMs + this.#input.tailMs;
@@ -165,6 +168,15 @@ export class FinishModel {
       logChance += size * Math.log1p(-late);
     }
     return Math.exp(logChance);
+  }
+
+  /** The chance that the longest of many hosts ends by then: the first instance that is up begins with it. */
+  #chanceOfLongest(draw: Draw, endMs: number, instances: number): number {
+    const { longestMs } = this.#work;
+    if (longestMs === 0) return 1;
+    const byMs = endMs - this.#input.tailMs - longestMs;
+    if (byMs < this.#input.balancerMs) return 0;
+    return 1 - this.#chanceBootTakesLonger(draw, byMs - lastLaunchMs(instances)) ** instances;
   }
 
   #chanceBootTakesLonger(draw: Draw, ms: number): number {

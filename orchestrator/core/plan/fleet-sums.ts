@@ -8,6 +8,7 @@ import {
 } from '../../../shared/domain/domains.ts';
 import { easingMs, plannedSpacingMs } from '../../../shared/domain/pacing.ts';
 import { chunkSize, MAX_CHUNK } from '../../../shared/domain/sharing.ts';
+import { costOfRecord, type HostsPlan } from './host-sums.ts';
 import type { PlanInput } from './plan.ts';
 import { rotationCostMs, rotationsDuring } from './address-rotation.ts';
 
@@ -26,6 +27,8 @@ const RENDERED_ANSWER_MS = 500;
 /** What does not depend on the number of instances. */
 export interface Work {
   products: number;
+  /** Requests of a product. */
+  requestsEach: number;
   /** The interval as configured, or longer if the rate ceiling of the fleet is below one instance's rate. */
   intervalMs: number;
   domains: readonly DomainPace[];
@@ -35,6 +38,10 @@ export interface Work {
   pageShare: number;
   /** The time from the start of one request to the start of the next, over all domains. */
   requestMs: number;
+  /** The same at the least, were pages there at once. */
+  leastMs: number;
+  /** Time per product beside its requests. */
+  extraMs: number;
   /** The domain with most products decides it, not the places for pages, which any domain may use. */
   isDomainBound: boolean;
   /** Time per product: its requests, one after the other. */
@@ -43,9 +50,39 @@ export interface Work {
   lastMs: number;
   /** The interval that an address begins at twice, times the requests of a product; 0 where it does not. */
   easedMs: number;
+  /** Of many hosts the time that the longest one takes, whatever the number of instances; 0 for one site. */
+  longestMs: number;
 }
 
-export function workOf(input: PlanInput): Work {
+/** The sums of one site, or of many hosts: all that a plan says follows from them. */
+export const workOf = (input: PlanInput): Work =>
+  input.hosts === undefined ? siteWork(input) : hostsWork(input, input.hosts);
+
+/** A place of an instance is what a request takes: hosts whose pace is longer take turns in it. */
+function hostsWork({ products, intervalMs, pageP50Ms, pagesAtOnce = 1 }: PlanInput, hosts: HostsPlan): Work {
+  const { requestsEach, deadMs } = costOfRecord(hosts);
+  const pageMs = pageP50Ms + PAGE_OVERHEAD_MS;
+  const requestMs = pageMs / pagesAtOnce;
+  const extraMs = deadMs / pagesAtOnce;
+  return {
+    products,
+    requestsEach,
+    intervalMs,
+    domains: ONE_DOMAIN,
+    busiest: busiestDomain(ONE_DOMAIN, intervalMs),
+    pageShare: 1 / pagesAtOnce,
+    requestMs,
+    leastMs: 0,
+    extraMs,
+    isDomainBound: false,
+    paceMs: requestMs * requestsEach + extraMs,
+    lastMs: pageMs,
+    easedMs: 0,
+    longestMs: hosts.longestMs,
+  };
+}
+
+function siteWork(input: PlanInput): Work {
   const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach, browser } = input;
   const { domains = ONE_DOMAIN, pagesAtOnce = 1 } = input;
   const isEased = input.bannedLately !== undefined;
@@ -61,15 +98,19 @@ export function workOf(input: PlanInput): Work {
   const pageSpacingMs = Math.max(spacingOf(Math.max(intervalMs, busiest.delayMs)), pageMs);
   return {
     products: input.products,
+    requestsEach: pagesEach,
     intervalMs,
     domains,
     busiest,
     pageShare: share,
     requestMs,
+    leastMs: requestMs,
+    extraMs: 0,
     isDomainBound: domainMs >= requestMs,
     paceMs: requestMs * pagesEach,
     lastMs: pageSpacingMs * (pagesEach - 1) + pageMs,
     easedMs: isEased ? Math.max(intervalMs, busiest.delayMs) * pagesEach : 0,
+    longestMs: 0,
   };
 }
 
@@ -117,7 +158,8 @@ export function capacityOf(input: PlanInput, work: Work, instances: number): num
 /** When n instances finish if everything takes its usual time and boots are slow. */
 export function plannedEndMs(input: PlanInput, work: Work, instances: number): number {
   const crawl = crawlMs(work, shareOf(work.products, instances, largestChunk(input, work)).each);
-  return startMs(input, instances) + crawl + lostToRotation(input, crawl, instances) + input.tailMs;
+  const longMs = Math.max(crawl + lostToRotation(input, crawl, instances), work.longestMs);
+  return startMs(input, instances) + longMs + input.tailMs;
 }
 
 /** Address rotations that an instance needs during this much crawling. */
@@ -136,11 +178,19 @@ export function lostToRotation(input: PlanInput, crawl: number, instances: numbe
   return count === 0 ? 0 : (count + 1) * rotationCostMs(input.bootP95Ms, input.tailMs);
 }
 
+/** The most that a chunk of many hosts takes an instance; of a short run as much less as its limits are shorter. */
+const MOST_CHUNK_MS = 120_000;
+const CHUNK_OF_WINDOW = 1 / 120;
+
 /**
  * The largest chunk; with address rotation, one that lasts no longer than a rotation takes: what a rotation cuts short
- * is made up for quickly.
+ * is made up for quickly. Of many hosts one of some minutes, because instances take what they have time for.
  */
 export function largestChunk(input: PlanInput, work: Pick<Work, 'paceMs'>): number {
+  if (input.hosts !== undefined) {
+    const chunkMs = Math.min(MOST_CHUNK_MS, input.deadlineMs * CHUNK_OF_WINDOW);
+    return Math.min(MAX_CHUNK, Math.max(1, Math.floor(chunkMs / work.paceMs)));
+  }
   if ((input.recycleEveryMs ?? null) === null) return MAX_CHUNK;
   return Math.min(MAX_CHUNK, Math.max(1, Math.floor(rotationCostMs(input.bootP95Ms, input.tailMs) / work.paceMs)));
 }
@@ -153,9 +203,14 @@ function lostToRotationsIn(input: PlanInput, windowMs: number, instances: number
   return lostMs;
 }
 
-/** Fewer instances cannot do it, however fast they boot and however fast the pages are: the busiest domain decides. */
-export function lowerBound({ products, intervalMs, busiest }: Work, pagesEach: number, deadlineMs: number): number {
+/**
+ * Fewer instances cannot do it, however fast they boot. Of one site however fast its pages are: the busiest domain
+ * decides; of many hosts at the usual page time.
+ */
+export function lowerBound(work: Work, pagesEach: number, deadlineMs: number): number {
+  const { products, intervalMs, busiest } = work;
   if (products === 0) return 0;
+  if (work.longestMs > 0) return Math.max(1, Math.ceil((products * work.paceMs) / deadlineMs));
   const productMs = Math.max(intervalMs, busiest.delayMs) * pagesEach;
   if (productMs <= 0) return 1;
   const busiestProducts = Math.round(products * busiest.share);

@@ -74,6 +74,7 @@ function figures(planning: Planning, instances: number): Figures {
     capacityEach: capacityOf(input, work, Math.max(1, instances)),
     intervalMs: work.intervalMs,
     ...domainsOf(planning),
+    ...(input.hosts === undefined ? {} : { manyHosts: input.hosts }),
     ...(input.paces === undefined ? {} : { paces: input.paces.map((pace) => atLeast(pace, work.intervalMs)) }),
     ...(input.operatorPace === undefined ? {} : { operatorPace: input.operatorPace }),
     ...(input.bannedLately === undefined ? {} : { bannedLately: input.bannedLately }),

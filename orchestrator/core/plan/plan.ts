@@ -1,6 +1,7 @@
 /** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
 import type { DomainPace } from '../../../shared/domain/domains.ts';
 import type { HostPace, OperatorPace } from './host-pace.ts';
+import type { HostsPlan } from './host-sums.ts';
 import type { Prices } from './price-table.ts';
 import type { PlanRegion } from './spread.ts';
 
@@ -36,6 +37,8 @@ export interface PlanInput extends BillingTerms {
   domains?: readonly DomainPace[];
   /** Pages of an instance under way at the same time, each at another domain; omitted: one. */
   pagesAtOnce?: number;
+  /** Products are records at many hosts: what a night does of them; omitted: all are at one site. */
+  hosts?: HostsPlan;
   /** Average requests per product; at least 1. */
   pagesEach: number;
   memoryGb: number;
@@ -163,6 +166,8 @@ export interface Plan {
   intervalMs: number;
   /** How many of the products each of `site.hosts` has; omitted without it. */
   hosts?: readonly HostShare[];
+  /** What the night does of the list, where its records are at many hosts; omitted: it has one site. */
+  manyHosts?: HostsPlan;
   /** The number of domains of a shop with several, and the share of the products that the busiest one has. */
   domains?: {
     count: number;

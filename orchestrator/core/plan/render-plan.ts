@@ -1,5 +1,6 @@
 /** The plan as people read it: plain text, at most 80 columns. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { HostsPlan } from './host-sums.ts';
 import type { GrowthPlan, Plan, RecrawlPlan, RegionShare, RotationPlan } from './plan.ts';
 import { dollars, percent, plural, roundUp } from './wording.ts';
 
@@ -16,12 +17,13 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     return [...row('products', '0'), ...(plan.recrawl ? recrawl(plan.recrawl) : []), '', ...says].join('\n');
   }
   const lines = [
-    ...row(`${noun(plan)}s`, thousands(plan.products)),
+    ...row(`${noun(plan)}s`, plan.manyHosts ? tonight(plan.manyHosts) : thousands(plan.products)),
+    ...(plan.manyHosts ? row('hosts', hosts(plan.manyHosts)) : []),
     ...(plan.pages ? row('pages', pages(plan, plan.pages)) : []),
     ...(plan.recrawl ? recrawl(plan.recrawl) : []),
     ...row(
       'pace',
-      `one request per ${formatDuration(Math.max(plan.intervalMs, plan.operatorPace?.intervalMs ?? 0))}${plan.domains ? ', domain' : ''} and address (planned with ${formatPace(plan.paceMs)} a ${noun(plan)})`,
+      `one request per ${formatDuration(Math.max(plan.intervalMs, plan.operatorPace?.intervalMs ?? 0))}${pacedBy(plan)} (planned with ${formatPace(plan.paceMs)} a ${noun(plan)})`,
     ),
     ...(plan.domains ? row('domains', domains(plan.domains)) : []),
     ...row('deadline', formatDuration(plan.deadlineMs)),
@@ -59,8 +61,28 @@ export function startInWords(plan: Plan, dryRun: boolean, nowMs: number): string
   return `${kind}: ${fleet}, probably over by ${time(plan.endP50Ms)}, deadline ${time(plan.deadlineMs)}.`;
 }
 
-/** Many pages of a discovery have no product. */
-const noun = ({ growth }: Plan): string => (growth === undefined ? 'product' : 'URL');
+/** Many pages of a discovery have no product; what is at many hosts are records. */
+export const noun = ({ growth, manyHosts }: Plan): string =>
+  manyHosts !== undefined ? 'record' : growth === undefined ? 'product' : 'URL';
+
+function pacedBy({ domains: several, manyHosts }: Plan): string {
+  if (manyHosts !== undefined) return ' and host';
+  return several ? ', domain and address' : ' and address';
+}
+
+/** How much of a list one night can do, in words. */
+export const tonight = ({ records, listed }: HostsPlan): string =>
+  records === listed ? thousands(records) : `${thousands(records)} of ${thousands(listed)} tonight`;
+
+/** Why it is not more, in words. */
+export function hosts({ hosts: count, cutHosts, nights, deadShare }: HostsPlan): string {
+  const dead = deadShare === 0 ? '' : `, ${percent(deadShare)} of them without an answer`;
+  if (cutHosts === 0) return `${thousands(count)}${dead}`;
+  const most = Number.isFinite(nights)
+    ? `the largest takes ${plural(nights, 'night')}`
+    : 'one is slower than a night is long';
+  return `${thousands(count)}${dead}; ${thousands(cutHosts)} ${cutHosts === 1 ? 'has' : 'have'} more than a night allows at ${cutHosts === 1 ? 'its' : 'their'} pace, whatever the fleet: ${most}`;
+}
 
 function pages({ products }: Plan, { mean, max }: NonNullable<Plan['pages']>): string {
   const each = `${thousands(mean)} a product on average, at most ${thousands(max)} (site.pages_per_product)`;

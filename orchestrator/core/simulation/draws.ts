@@ -48,7 +48,7 @@ export class Draws {
     const pageMs = input.pageP50Ms * Math.exp(pageSigma * Math.sqrt(COMMON) * this.#normal());
     const work = workOf(input);
     const overheadMs = work.pageShare * PAGE_OVERHEAD_MS;
-    const floorMs = Math.max(0, work.requestMs - overheadMs);
+    const floorMs = Math.max(0, work.leastMs - overheadMs);
     const gap = momentsAbove(floorMs, work.pageShare * pageMs, pageSigma * Math.sqrt(1 - COMMON));
     const requestMs = gap.mean + overheadMs;
     this.#gapMeanMs = requestMs * input.pagesEach;
@@ -69,7 +69,8 @@ export class Draws {
 
   fate(): Fate {
     const { chances, input, plan } = this.#scenario;
-    const crawlMs = Math.max(1, plan.productsEach) * Math.max(1, plan.paceMs);
+    const workMs = Math.max(1, plan.productsEach) * Math.max(1, plan.paceMs);
+    const crawlMs = Math.max(workMs, plan.manyHosts?.longestMs ?? 0);
     return {
       bootMs: input.bootP50Ms === 0 ? 0 : this.#bootMedianMs * Math.exp(this.#bootSigma * this.#normal()),
       healthyMs: OUTSIDE.healthyMs * (0.5 + 0.5 * this.#random.next()),
