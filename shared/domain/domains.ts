@@ -9,12 +9,18 @@ import { hostKeyOf } from './same-site.ts';
 /** The template of a product's URL, or several by weight, each on a host of its own. */
 export type ProductUrl = string | readonly { readonly url: string; readonly weight: number }[];
 
+/** Products with URLs of their own at any hosts: each host has a pace of its own, and there is no domain to list. */
+export const ANY_HOST: ProductUrl = [];
+
+export const isAnyHost = (productUrl: ProductUrl): boolean => productUrl.length === 0;
+
 /** The templates in their order: the place in it is what the code calls a domain. */
 export const templatesOf = (productUrl: ProductUrl): readonly string[] =>
   typeof productUrl === 'string' ? [productUrl] : productUrl.map(({ url }) => url);
 
 /** The template of a domain. Throws for a domain that the site does not have. */
 export function templateAt(productUrl: ProductUrl, domain: number): string {
+  if (isAnyHost(productUrl)) return URL_MARK;
   const template = templatesOf(productUrl)[domain];
   if (template === undefined) throw new RangeError(`the site has no domain ${domain}`);
   return template;
@@ -28,7 +34,7 @@ export const URL_MARK = '/{url}';
 
 /** True when products are requested by URLs of their own. */
 export const hasOwnUrls = (productUrl: ProductUrl): productUrl is Exclude<ProductUrl, string> =>
-  typeof productUrl !== 'string' && productUrl[0]?.url.endsWith(URL_MARK) === true;
+  typeof productUrl !== 'string' && (productUrl[0] === undefined || productUrl[0].url.endsWith(URL_MARK));
 
 /** The domains by host and port: a list of products is compared with the same few hosts. */
 const DOMAINS = new WeakMap<object, ReadonlyMap<string, number>>();
@@ -51,7 +57,7 @@ const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, numbe
 /** The domain at which this product is read. Of `site.hosts` the one that has its URL, which is then its `id`. */
 export function domainOf(productUrl: ProductUrl, id: string): number {
   const weights = weightsOf(productUrl);
-  if (weights.length === 1) return 0;
+  if (weights.length <= 1) return 0;
   if (hasOwnUrls(productUrl)) {
     const url = URL.parse(id);
     return (url && domainAt(productUrl, url)) ?? 0;
@@ -90,10 +96,11 @@ export function domainPaces(productUrl: ProductUrl, robots: RobotsPolicy | null)
   }));
 }
 
-/** The domain that an address is done with last, as each has its share of the products. */
+/** The domain that an address is done with last, as each has its share of the products; without domains one of none. */
 export function busiestDomain(domains: readonly DomainPace[], intervalMs: number): DomainPace {
   const timeOf = ({ share, delayMs }: DomainPace): number => share * Math.max(intervalMs, delayMs);
-  return domains.reduce((busiest, domain) => (timeOf(domain) > timeOf(busiest) ? domain : busiest));
+  const none = { share: 0, delayMs: 0 };
+  return domains.reduce((busiest, domain) => (timeOf(domain) > timeOf(busiest) ? domain : busiest), domains[0] ?? none);
 }
 
 /**

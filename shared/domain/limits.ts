@@ -29,6 +29,12 @@ export interface RunLimits {
   healthyMs: number;
 }
 
+/**
+ * How long an instance of many hosts may ask them after its last heartbeat: longer than a main server that is there
+ * ever waits before it gives one up, so that it pauses only without one.
+ */
+export const hostLeaseMs = ({ lostMs }: Pick<RunLimits, 'lostMs'>): number => 2 * lostMs;
+
 /** The difference from which the clocks of two machines count as different: boots, leases and signatures suffer. */
 export const WRONG_CLOCK_MS = 60_000;
 

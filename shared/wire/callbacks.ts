@@ -4,6 +4,7 @@ import { KIND_TEXT, type MissCount } from '../domain/failure-kind.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import type { RobotsPolicy } from '../domain/robots-matcher.ts';
 import { EVIDENCE_BODY_BYTES } from '../domain/verdict.ts';
+import { chunkIdSchema, chunkProductsSchema } from './instance-api.ts';
 
 export const HELLO_PATH = '/v1/instances/hello';
 export const HEARTBEAT_PATH = '/v1/instances/heartbeat';
@@ -231,6 +232,11 @@ export const ordersSchema = z.strictObject({
   verdict: z.enum(['ok', 'banned']).nullable(),
   /** The secrets to send to the site from now on, encrypted to the key of its hello. Omitted: unchanged. */
   secrets: z.strictObject({ version: z.string().max(100), encrypted: z.string().max(1_000_000) }).exactOptional(),
+  /**
+   * Of many hosts: the next slices of those that it crawls, which no other instance may take. It takes them as it takes
+   * offers; they are repeated until it asks for their grants. Omitted: none is due.
+   */
+  nextSlices: z.array(z.strictObject({ chunk: chunkIdSchema, products: chunkProductsSchema })).exactOptional(),
   /** The main server's clock, for the request log. For instances that understand `clock`. */
   clock: z.iso.datetime().exactOptional(),
 });

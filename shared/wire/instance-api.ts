@@ -19,13 +19,16 @@ const product = z.strictObject({
   validators: validatorsSchema.exactOptional(),
 });
 
+export const chunkIdSchema = z.string().regex(/^\d+-\d+$/);
+export const chunkProductsSchema = z.array(product).min(1).max(MAX_CHUNK);
+
 /** An offered chunk. The offer is not binding until a heartbeat reply grants it. */
 export const offerSchema = z.strictObject({
   /** `<index>-<generation>`: a chunk reassigned from a lost instance is offered under the next generation. */
-  chunk: z.string().regex(/^\d+-\d+$/),
+  chunk: chunkIdSchema,
   /** Maximum products per slot at present; an instance refuses an offer that would exceed it. */
   share: z.int().nonnegative(),
-  products: z.array(product).min(1).max(MAX_CHUNK),
+  products: chunkProductsSchema,
 });
 export type Offer = z.infer<typeof offerSchema>;
 

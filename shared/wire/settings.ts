@@ -48,6 +48,11 @@ const userDataSchema = z.strictObject({
   powerOffAt: z.iso.datetime(),
   heartbeatMs: z.int().positive(),
   partMs: z.int().positive(),
+  /**
+   * How long it may ask hosts after it sent the last heartbeat that was accepted: then they may have another owner.
+   * Omitted in a run of one site, which is never another instance's.
+   */
+  leaseMs: z.int().positive().exactOptional(),
   /** The machine runs the SSM agent, for `orchestrator exec`. */
   commands: z.literal(true).exactOptional(),
 });

@@ -65,7 +65,7 @@ export async function act(
     case 'register':
       return register(core, world, action);
     case 'offer':
-      return dispatcher.pump(run, action.limitChunks, {
+      return dispatcher.pump(run, action.share, {
         heartbeatMs: world.limits.heartbeatMs,
         balancers: offerTargets(world),
         targets: world.targets.size,

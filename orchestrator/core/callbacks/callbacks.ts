@@ -5,7 +5,9 @@
 import type { KeyObject } from 'node:crypto';
 import type { ZodType } from 'zod';
 import { parseManifestKey } from '../../../shared/domain/keys.ts';
+import { isAnyHost } from '../../../shared/domain/domains.ts';
 import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
+import { MAX_CHUNK } from '../../../shared/domain/sharing.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import {
   COMPLETION_PATH,
@@ -30,7 +32,7 @@ import { CallerKeys } from './caller-keys.ts';
 import { isOwnPart } from '../act/results/close-epoch.ts';
 import { KeyDocuments } from '../act/results/key-documents.ts';
 import type { Core } from '../model/core.ts';
-import { chunkLimits, slotLimit } from '../decide/shares/chunk-limits.ts';
+import { chunkLimits, productLimit, slotLimit } from '../decide/shares/chunk-limits.ts';
 import type { Dispatcher } from '../act/shares/dispatch.ts';
 import { Transfers } from '../act/shares/transfers.ts';
 import { type Effects, NO_EFFECTS, ordersFor } from './orders.ts';
@@ -240,8 +242,11 @@ export class Callbacks {
     const wanted = serving ? this.#transfers.wanted(world, record) : [];
     const transfer = wanted instanceof Promise ? await wanted : wanted;
     const canaryPage = serving && needsCanaryPage(heartbeat, world) ? await this.#anyPage() : null;
+    // The owner of a host alone gets the rest of it, which no balancer could tell from others.
+    const owns = serving && isAnyHost(world.run.settings.site.productUrl);
+    const nextSlices = owns ? await core.work.nextSlices(record, MAX_CHUNK) : [];
     const work = serving && !routine ? await core.work.counts() : world.work;
-    const orders = this.#ordersAfter(recorded, { partsAck, granted, transfer, canaryPage }, work);
+    const orders = this.#ordersAfter(recorded, { partsAck, granted, transfer, canaryPage, nextSlices }, work);
     if (serving && !record.sealed && orders.sealed) await core.fleet.patch(record, { sealed: true });
     this.#dispatcher.release(orders.drops);
     if (!routine) this.#loop.wake();
@@ -297,7 +302,7 @@ export class Callbacks {
       heartbeat,
       fenced: false,
       robots: robotsInForce(current, core.robots.policy),
-      maxProducts: limits.byTime === null ? null : slotLimit(limits, record.slot) * world.run.plan.chunkSize,
+      maxProducts: productLimit(limits, record.slot, world.run.plan.chunkSize),
       awaited: world.forecast?.balance.get.has(record.slot) === true,
       ...core.secrets?.encryptedFor(record, heartbeat),
     });

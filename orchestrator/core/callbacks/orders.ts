@@ -5,7 +5,7 @@ import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import { intervalUnder } from '../model/robots-pace.ts';
 import { intervalOf, pausedUntilMs } from '../model/operator-pace.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import type { InstanceRecord } from '../model/stores.ts';
+import type { InstanceRecord, OpenChunk } from '../model/stores.ts';
 import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from '../decide/ban-policy.ts';
 import { hasMoreWork, type World } from '../model/world.ts';
 
@@ -17,9 +17,11 @@ export interface Effects {
   /** Chunks that others could crawl sooner. */
   transfer: string[];
   canaryPage: Orders['canaryPage'];
+  /** Of many hosts: slices of those that it owns which are due. */
+  nextSlices: readonly OpenChunk[];
 }
 
-export const NO_EFFECTS: Effects = { partsAck: -1, granted: [], transfer: [], canaryPage: null };
+export const NO_EFFECTS: Effects = { partsAck: -1, granted: [], transfer: [], canaryPage: null, nextSlices: [] };
 
 interface Sender extends Effects, Pick<Orders, 'secrets'> {
   /** The instance's record, updated by this heartbeat. */
@@ -59,7 +61,17 @@ export function ordersFor(world: World, sender: Sender): Orders {
     verdict: serves ? judgeSuspicion(world, record) : null,
     canaryPage: sender.canaryPage,
     ...(sender.secrets === undefined ? {} : { secrets: sender.secrets }),
+    ...nextSlicesOf(sender, drain),
     ...(heartbeat.understands?.includes('clock') ? { clock: new Date(world.nowMs).toISOString() } : {}),
+  };
+}
+
+/** One that takes nothing more needs none. */
+function nextSlicesOf({ nextSlices, record, heartbeat }: Sender, drain: boolean): Pick<Orders, 'nextSlices'> {
+  if (drain || record.sealed || nextSlices.length === 0) return {};
+  const asked = new Set(heartbeat.offered);
+  return {
+    nextSlices: nextSlices.filter(({ id }) => !asked.has(id)).map(({ id, products }) => ({ chunk: id, products })),
   };
 }
 

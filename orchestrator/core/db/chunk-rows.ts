@@ -1,10 +1,10 @@
 /** Rows of crawlfleet_chunks and the products behind them. */
 import type { Knex } from 'knex';
 import type { ChunkState } from '../../../shared/domain/phases.ts';
-import type { ChunkRange } from '../../../shared/domain/sharing.ts';
-import { bulkInsert } from './bulk-insert.ts';
+import { type ChunkRange, isFirst, NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
+import { bulkInsert, type ColumnList } from './bulk-insert.ts';
 import type { Database } from './connect.ts';
-import { inPieces, rowsOf } from './rows.ts';
+import { inPieces, rowsOf, type SqlNumber } from './rows.ts';
 
 export const CHUNKS = 'crawlfleet_chunks';
 export const ITEMS = 'crawlfleet_items';
@@ -17,9 +17,21 @@ export interface ChunkRow {
   products: number;
   generation: number;
   state: ChunkState;
+  /** Granted: its owner. Waiting: the owner of the host that it is the next slice of. */
   slot: number | null;
   epoch: number | null;
+  /** As `ChunkHosts` has it; null in a run of one site, too. */
+  slice_of: number | null;
+  /** Null in a run of one site. */
+  left_ms: SqlNumber | null;
+  /** As `SliceDue` has it; null: no host has to rest. */
+  due_at: SqlNumber | null;
 }
+
+/** A slice of a host. */
+export type SliceRow = ChunkRow & { slice_of: number };
+
+export const isSlice = (row: ChunkRow): row is SliceRow => row.slice_of !== null;
 
 /** `<index>-<generation>` */
 export function chunkId(row: Pick<ChunkRow, 'idx' | 'generation'>): string {
@@ -50,20 +62,27 @@ export const ownUrl = ({ path }: Pick<OpenItem, 'path'>): string | null =>
   path === null || path.startsWith('/') ? null : path;
 
 const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'] as const;
+const HOST_COLUMNS = ['slice_of', 'left_ms', 'due_at'] as const;
 
-/** Adds chunks that wait. */
+/** Adds chunks that wait: all of one site, or all cut by host. */
 export async function insertChunks(
   trx: Knex.Transaction,
   db: Database,
   runId: string,
   chunks: readonly ChunkRange[],
 ): Promise<void> {
-  const rows = chunks.map(({ index, first, last }) => [runId, index, first, last, last - first + 1, 1, 'waiting']);
-  await bulkInsert(trx, db, { table: CHUNKS, columns: CHUNK_COLUMNS, existing: 'error' }, rows);
+  const rows = chunks.map(({ index, first, last, hosts }) => {
+    const row = [runId, index, first, last, last - first + 1, 1, 'waiting'];
+    return hosts === undefined
+      ? row
+      : [...row, hosts.sliceOf, hosts.leftMs, isFirst(hosts, index) ? null : NOT_NEXT_MS];
+  });
+  const columns: ColumnList = chunks[0]?.hosts === undefined ? CHUNK_COLUMNS : [...CHUNK_COLUMNS, ...HOST_COLUMNS];
+  await bulkInsert(trx, db, { table: CHUNKS, columns, existing: 'error' }, rows);
 }
 
 /** A chunk, and its products without an outcome; there may be none. */
-interface ChunkWithOpen {
+export interface ChunkWithOpen {
   chunk: ChunkRow;
   open: OpenItem[];
 }
@@ -91,14 +110,7 @@ export async function openItems(knex: Knex, runId: string, chunks: readonly Chun
   return found;
 }
 
-/** Closes those of these chunks that wait with nothing left to crawl, so that nothing waits for them. */
-export async function closeSettled(knex: Knex, runId: string, waiting: readonly ChunkRow[]): Promise<void> {
-  if (waiting.length === 0) return;
-  for (const { chunk, open } of await openItems(knex, runId, waiting))
-    if (open.length === 0) await closeChunk(knex, runId, chunk);
-}
-
-/** Closes a chunk if it is still waiting in that generation. */
+/** Closes a chunk that is no slice of a host, if it is still waiting in that generation. */
 export async function closeChunk(knex: Knex, runId: string, row: ChunkRow): Promise<void> {
   const { idx, generation } = row;
   await knex(CHUNKS).where({ run_id: runId, idx, generation, state: 'waiting' }).update({ state: 'closed' });

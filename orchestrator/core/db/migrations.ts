@@ -457,6 +457,22 @@ export const MIGRATIONS: readonly Migration[] = [
       if (engine === 'mysql') await knex.raw(`alter table crawlfleet_items modify path varchar(${MAX_URL_BYTES})`);
     },
   },
+  // Chunks cut by host: each host has one owner at a time. While a slice waits that is kept for the owner of its host,
+  // `slot` and `epoch` name that owner. All three are null where all products are at one site.
+  {
+    name: 'chunks-by-host',
+    columns: {
+      crawlfleet_chunks: {
+        // Index of the first slice of the host that the chunk is a slice of; null: it has whole hosts.
+        slice_of: (t) => t.integer('slice_of'),
+        // How long its longest host takes at its pace, the slices that follow included. Milliseconds.
+        left_ms: (t) => t.bigInteger('left_ms'),
+        // Waiting: it is not offered before; null: at once. Granted: when its crawl begins; null: its owner has given
+        // the host away.
+        due_at: (t) => t.bigInteger('due_at'),
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

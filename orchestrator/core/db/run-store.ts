@@ -76,7 +76,7 @@ export class KnexRunStore extends KnexLocks implements RunStore {
       if (known && attempt.maybeDone && known.public_key === run.publicKey) return;
       if (known) throw new AppError('internal', `the run ${run.id} is in the database already`);
       await trx(RUNS).insert(newRow(run));
-      await insertChunks(trx, db, run.id, cutChunks(productIds.length, run.plan.chunkSize));
+      await insertChunks(trx, db, run.id, run.chunks ?? cutChunks(productIds.length, run.plan.chunkSize));
       const columns = ['run_id', 'n', 'product_id', ...(run.urls ? ['path'] : [])] as [string, ...string[]];
       const target = { table: ITEMS, columns, existing: 'error' } as const;
       const refused = await bulkInsert(trx, db, target, itemRows(run.id, productIds, run.urls));

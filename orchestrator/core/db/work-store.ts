@@ -4,9 +4,11 @@ import type { Knex } from 'knex';
 import { KIND_TEXT, missReason } from '../../../shared/domain/failure-kind.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { Product } from '../../../shared/domain/product.ts';
+import { NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
 import { type InstancePhase, isServing } from '../../../shared/domain/states.ts';
 import type {
   FailedProduct,
+  GrantedShare,
   LedgerCounts,
   LedgerMisses,
   OpenChunk,
@@ -22,15 +24,20 @@ import {
   chunkId,
   type ChunkRow,
   CHUNKS,
+  type ChunkWithOpen,
   closeChunk,
   idOnWire,
+  isSlice,
   ownUrl,
   ITEMS,
   openItems,
   type OpenItem,
   parseChunkId,
+  type SliceRow,
 } from './chunk-rows.ts';
 import { keepGrants } from './grants.ts';
+import { closeSlices, grantHosts, isDue, keptFor, leaveHosts, nextAfterTransfer } from './host-slices.ts';
+import { inTransaction } from './retry.ts';
 import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
@@ -48,14 +55,19 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
   }
 
   async counts(): Promise<WorkCounts> {
-    const rows = await this.rows<ChunkRow & { chunks: SqlNumber }>((knex) =>
+    const rows = await this.rows<ChunkGroup>((knex) =>
       knex(CHUNKS)
         .where({ run_id: this.id })
         .groupBy('state', 'slot', 'epoch')
         .orderBy(['slot', 'epoch'])
         .select('state', 'slot', 'epoch')
         .count({ chunks: '*' })
-        .sum({ products: 'products' }),
+        .sum({ products: 'products' })
+        .max({ left_ms: 'left_ms' })
+        .select(
+          knex.raw('max(due_at + left_ms) as end_at'),
+          knex.raw('max(case when due_at is null or due_at < ? then left_ms end) as longest_ms', [NOT_NEXT_MS]),
+        ),
     );
     const counts: WorkCounts = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
     for (const row of rows) {
@@ -63,30 +75,67 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       counts.chunks += chunks;
       if (row.state === 'waiting') counts.waiting += chunks;
       const { slot, epoch } = row;
+      const isByHost = row.left_ms !== null;
+      if (isByHost) {
+        counts.byHost ??= { products: 0, longestMs: 0 };
+        if (row.state === 'waiting') counts.byHost.products += toNumber(row.products);
+        // A slice that is kept for the owner of its host waits with a slot.
+        if (row.state === 'waiting' && slot === null) counts.byHost.longestMs = toNumber(row.longest_ms);
+      }
       if (row.state !== 'granted' || slot === null || epoch === null) continue;
       counts.granted += chunks;
-      counts.bySlot.push({ slot, epoch, chunks, products: toNumber(row.products) });
+      const share: GrantedShare = { slot, epoch, chunks, products: toNumber(row.products) };
+      counts.bySlot.push(isByHost ? { ...share, hostsEndMs: toNumber(row.end_at) } : share);
     }
     return counts;
   }
 
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
+    return this.#open(async (knex) => {
+      const free = knex(CHUNKS)
+        .where({ run_id: this.id, state: 'waiting', slot: null })
+        .where((due) => void due.whereNull('due_at').orWhere('due_at', '<=', this.now()))
+        .orderBy('idx')
+        .limit(limit + except.size);
+      return (await rowsOf<ChunkRow>(free)).filter((row) => !except.has(chunkId(row))).slice(0, limit);
+    });
+  }
+
+  nextSlices(at: EpochId, limit: number): Promise<OpenChunk[]> {
+    return this.#open(async (knex) => {
+      const kept = knex(CHUNKS)
+        .where({ ...this.key(at), state: 'waiting' })
+        .where('due_at', '<=', this.now())
+        .orderBy('idx')
+        .limit(limit);
+      let room = limit;
+      return (await rowsOf<ChunkRow>(kept)).filter(({ products }, i) => (room -= products) >= 0 || i === 0);
+    });
+  }
+
+  /** These chunks with their open products; those that have none are closed. */
+  async #open(select: (knex: Knex) => Promise<ChunkRow[]>): Promise<OpenChunk[]> {
+    const { chunks, settled } = await this.#openUnsettled(select);
+    if (settled.length === 0) return chunks;
+    // Each is closed together with what it means to the next slice of its host, which may be due as well.
+    await inTransaction(this.db, (trx) => closeSlices(trx, this.id, settled));
+    return this.#open(select);
+  }
+
+  /** Closes what has nothing left to crawl; slices of hosts, which it does not close, are `settled`. */
+  #openUnsettled(select: (knex: Knex) => Promise<ChunkRow[]>): Promise<{ chunks: OpenChunk[]; settled: SliceRow[] }> {
     const runId = this.id;
     return this.query(async (knex) => {
-      const rows = await rowsOf<ChunkRow>(
-        knex(CHUNKS)
-          .where({ run_id: runId, state: 'waiting' })
-          .orderBy('idx')
-          .limit(limit + except.size),
-      );
-      const wanted = rows.filter((row) => !except.has(chunkId(row))).slice(0, limit);
+      const wanted = await select(knex);
       const chunks: OpenChunk[] = [];
+      const settled: SliceRow[] = [];
       /** Of the products that instances know by something else. */
       const ownIds = new Map<number, string>();
       for (const { chunk, open } of await openItems(knex, runId, wanted)) {
         const products = open.map((p): Product => ({ n: p.n, id: idOnWire(p) }));
         for (const p of open) if (p.path !== null) ownIds.set(p.n, p.product_id);
         if (products.length > 0) chunks.push({ id: chunkId(chunk), products });
+        else if (isSlice(chunk)) settled.push(chunk);
         // A late result has settled its last product: an open chunk would keep the run from ending.
         else await closeChunk(knex, runId, chunk);
       }
@@ -96,7 +145,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       );
       const idOf = ({ n, id }: Product): string => ownIds.get(n) ?? id;
       for (const namePages of this.#pageNames) await namePages(knex, { products, idOf }, this.now());
-      return chunks;
+      return { chunks, settled };
     });
   }
 
@@ -110,35 +159,50 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       // Chunks of one instance are returned entirely before or entirely after.
       const phase = await lockInstance(trx, key);
       const owned = await countOf(trx(CHUNKS).where({ ...key, state: 'granted' }));
-      let room = phase !== null && isServing(phase) ? limitChunks - owned : 0;
+      const mayTake = phase !== null && isServing(phase);
+      let room = mayTake ? limitChunks - owned : 0;
       const indexes = asked.map((c) => c.index);
       const rows = await lockChunks(trx, run_id, indexes);
       const granted: string[] = [];
       const taken: number[] = [];
+      const byHost: ChunkRow[] = [];
       for (const { index, generation } of asked) {
         const row = rows.get(index);
         if (!row || row.generation !== generation || taken.includes(index)) continue;
         if (isOwn(row, key)) granted.push(chunkId(row));
-        if (row.state !== 'waiting' || room <= 0) continue;
-        room--;
+        if (row.state !== 'waiting' || !isDue(row, nowMs)) continue;
+        const owner = keptFor(row);
+        if (owner === null ? room <= 0 : !mayTake || epochKey(owner) !== epochKey(key)) continue;
+        if (owner === null) room--;
         taken.push(index);
+        if (row.left_ms !== null) byHost.push(row);
         granted.push(chunkId(row));
       }
-      const values = { state: 'granted', slot, epoch, granted_at: nowMs };
-      for (const piece of inPieces(taken, LIST))
-        await trx(CHUNKS).where({ run_id, state: 'waiting' }).whereIn('idx', piece).update(values);
+      if (byHost.length > 0) {
+        await grantHosts(trx, key, byHost, nowMs);
+      } else {
+        const values = { state: 'granted', slot, epoch, granted_at: nowMs };
+        for (const piece of inPieces(taken, LIST))
+          await trx(CHUNKS).where({ run_id, state: 'waiting' }).whereIn('idx', piece).update(values);
+      }
       await keepGrants(trx, key, taken);
       return granted;
     });
   }
 
-  returnChunks(at: EpochId): Promise<number> {
+  returnChunks(at: EpochId, freeAtMs?: number): Promise<number> {
     const key = this.key(at);
     return this.write(async (trx) => {
       await lockInstance(trx, key);
       const owned = { ...key, state: 'granted' };
       const rows = await rowsOf<ChunkRow>(trx(CHUNKS).where(owned).orderBy('idx').forUpdate());
-      return nextGeneration(trx, key.run_id, rows);
+      const chunks = await openItems(trx, key.run_id, rows);
+      const dueAtMs = freeAtMs ?? null;
+      return leaveHosts(trx, key, chunks, {
+        isGone: true,
+        change: () => nextGeneration(trx, key.run_id, chunks, dueAtMs),
+        nextOf: () => Promise.resolve({ owner: null, dueAt: dueAtMs }),
+      });
     });
   }
 
@@ -169,7 +233,12 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       await lockInstance(trx, key);
       const rows = await lockChunks(trx, key.run_id, indexes);
       const owned = [...rows.values()].filter((row) => asked.has(chunkId(row)) && isOwn(row, key));
-      return nextGeneration(trx, key.run_id, owned);
+      const chunks = await openItems(trx, key.run_id, owned);
+      return leaveHosts(trx, key, chunks, {
+        isGone: false,
+        change: () => nextGeneration(trx, key.run_id, chunks, null),
+        nextOf: (sliceOf) => nextAfterTransfer(trx, key, sliceOf),
+      });
     });
   }
 
@@ -204,7 +273,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         .whereNull('outcome')
         .update({ outcome: 'failed', reason, settled_at: nowMs })
         .options({ timeout: LONG_STATEMENT_MS });
-      await trx(CHUNKS).where({ run_id, state: 'waiting' }).update({ state: 'closed' });
+      await trx(CHUNKS).where({ run_id, state: 'waiting' }).update({ state: 'closed', slot: null, epoch: null });
       return failed;
     });
   }
@@ -288,6 +357,16 @@ function sumOfItems(groups: readonly ItemGroup[]): LedgerCounts {
   return counts;
 }
 
+/** Chunks with the same state and owner. */
+interface ChunkGroup extends Pick<ChunkRow, 'state' | 'slot' | 'epoch' | 'left_ms'> {
+  chunks: SqlNumber;
+  products: SqlNumber;
+  /** When the last of their hosts ends, by what is due. */
+  end_at: SqlNumber | null;
+  /** The longest host of those that are offered. */
+  longest_ms: SqlNumber | null;
+}
+
 interface ItemGroup {
   slot: number | null;
   epoch: number | null;
@@ -329,13 +408,22 @@ async function lockChunks(
   return found;
 }
 
-/** Makes those of these locked chunks wait again that have products without outcome; returns how many products. */
-async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readonly ChunkRow[]): Promise<number> {
+/**
+ * Makes those of these locked chunks wait again that have products without outcome; returns how many products.
+ * @param dueAtMs of those with whole hosts; slices of a host are not offered yet
+ */
+async function nextGeneration(
+  trx: Knex.Transaction,
+  runId: string,
+  chunks: readonly ChunkWithOpen[],
+  dueAtMs: number | null,
+): Promise<number> {
   let products = 0;
-  for (const { chunk, open } of await openItems(trx, runId, rows)) {
+  for (const { chunk, open } of chunks) {
     if (open.length === 0) continue;
     products += open.length;
-    const unowned = { slot: null, epoch: null, granted_at: null };
+    const due = chunk.left_ms === null ? {} : { due_at: isSlice(chunk) ? NOT_NEXT_MS : dueAtMs };
+    const unowned = { slot: null, epoch: null, granted_at: null, ...due };
     await trx(CHUNKS)
       .where({ run_id: runId, idx: chunk.idx })
       .update({ state: 'waiting', generation: chunk.generation + 1, products: open.length, ...unowned });

@@ -15,7 +15,7 @@ import { rotations } from './address-rotation.ts';
 import { isShortOfMoney } from './launches/budget.ts';
 import { lostRights, refusedEnd, refusedNotes } from './launches/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
-import { offerLimit } from './shares/chunk-limits.ts';
+import { offerShare } from './shares/chunk-limits.ts';
 import { takeUrls } from './discovery-state.ts';
 import { isDraining, isReleaseOver, powerOffAtMs, drainAtMs } from '../model/run-deadlines.ts';
 import { canFill } from './slot-attempts.ts';
@@ -77,15 +77,9 @@ function decideFleet(world: World): Action[] {
   if (world.run.phase === 'launching' && [...latest.values()].some(isReady)) {
     actions.push({ kind: 'move-run', from: 'launching', to: 'crawling', reason: null });
   }
-  const limitChunks = world.work.waiting > 0 ? offerLimit(world.chunkLimits) : 0;
-  if (
-    halt === null &&
-    !isDraining(world) &&
-    world.work.waiting > 0 &&
-    limitChunks > 0 &&
-    offerTargets(world).length > 0
-  ) {
-    actions.push({ kind: 'offer', limitChunks });
+  const share = world.work.waiting > 0 ? offerShare(world.chunkLimits, world.run.plan.chunkSize) : 0;
+  if (halt === null && !isDraining(world) && world.work.waiting > 0 && share > 0 && offerTargets(world).length > 0) {
+    actions.push({ kind: 'offer', share });
   }
   if (isFleetFinished(world, latest)) {
     actions.push(...notesOfOpenEpochs(world));

@@ -32,8 +32,8 @@ export type Action =
       detail: string | null;
     })
   | (EpochId & { kind: 'register'; instanceId: string; region: string; balancer: Balancer })
-  /** Send waiting chunks through the balancer; no slot may hold more than `limitChunks`. */
-  | { kind: 'offer'; limitChunks: number }
+  /** Send waiting chunks through the balancer; no slot may hold more than `share` products. */
+  | { kind: 'offer'; share: number }
   /** Make URLs that a discovery has found products of the run. */
   | { kind: 'take'; limit: number }
   /** Fetch and check the manifest of an instance that reports that it has finished. */

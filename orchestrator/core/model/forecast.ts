@@ -39,10 +39,12 @@ export interface LimitsByTime {
   maxOfServing: number;
 }
 
-/** How many chunks each slot may own. */
+/** How much each slot may own. */
 export interface ChunkLimits {
   /** The equal share. */
   equal: number;
   /** Takes precedence while shares are balanced by time. */
   byTime: LimitsByTime | null;
+  /** Of many hosts takes precedence over both: maximum products of each slot; those not listed may take none. */
+  maxProducts: ReadonlyMap<number, number> | null;
 }

@@ -10,6 +10,7 @@ import type { LeftOutCounts } from '../../../shared/domain/left-out.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { Product } from '../../../shared/domain/product.ts';
+import type { ChunkRange } from '../../../shared/domain/sharing.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { Hello, PartRef, Progress } from '../../../shared/wire/callbacks.ts';
@@ -54,6 +55,8 @@ export interface NewRun {
 export interface RunToStore extends NewRun {
   /** The URLs of its products by ID, as they are requested; omitted where IDs make the URLs. */
   urls?: ReadonlyMap<string, string>;
+  /** How its products are cut by host; omitted: into chunks of the plan's size. */
+  chunks?: readonly ChunkRange[];
 }
 
 export interface RunRecord extends NewRun {
@@ -429,7 +432,24 @@ export interface WorkCounts {
   waiting: number;
   granted: number;
   /** Chunks granted to each (slot, epoch). */
-  bySlot: (EpochId & { chunks: number; products: number })[];
+  bySlot: GrantedShare[];
+  /** Omitted in a run of one site. */
+  byHost?: WaitingHosts;
+}
+
+/** What waits in a run of many hosts, whose chunks are of many sizes. */
+export interface WaitingHosts {
+  /** Products of the chunks that wait. */
+  products: number;
+  /** How long the longest host takes of which no slice is granted, in milliseconds. */
+  longestMs: number;
+}
+
+export interface GrantedShare extends EpochId {
+  chunks: number;
+  products: number;
+  /** When it will be done with the last of its hosts at their pace; omitted without many hosts. */
+  hostsEndMs?: number;
 }
 
 /** Items of a run by outcome. */
@@ -441,8 +461,16 @@ export interface LedgerCounts extends OutcomeCounts {
 
 export interface WorkReader {
   counts(): Promise<WorkCounts>;
-  /** Chunks without an owner, in order, with their open products; at most `limit`, none of `except`. */
+  /**
+   * Chunks that any instance may take, in order, with their open products; at most `limit`, none of `except`. Of many
+   * hosts none before the rest between two owners is over, and no slice of a host that has an owner.
+   */
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]>;
+  /**
+   * Slices that are due of hosts that (slot, epoch) owns, with their open products: the first of each host that waits.
+   * As many as have `limit` products, and at least one.
+   */
+  nextSlices(at: EpochId, limit: number): Promise<OpenChunk[]>;
   /** Chunks of (slot, epoch) with open products; the last granted first, of those the highest index first. */
   chunksOf(at: EpochId): Promise<OwnedChunk[]>;
   /** The id of any stored product; null while there is none. */
@@ -463,11 +491,15 @@ export interface WorkReader {
 export interface WorkStore extends WorkReader {
   /**
    * Grants each chunk to (slot, epoch) unless it has an owner or its generation is past. Returns the ids that are now
-   * (or were already) its own; `limitChunks` is the maximum it may own in total.
+   * (or were already) its own; `limitChunks` is the maximum it may own in total. A slice of a host that it owns is
+   * granted beyond that limit, and to no other instance.
    */
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]>;
-  /** Takes back every chunk of (slot, epoch) with open products, as its next generation; returns how many products. */
-  returnChunks(at: EpochId): Promise<number>;
+  /**
+   * Takes back every chunk of (slot, epoch) with open products, as its next generation; returns how many products.
+   * @param freeAtMs before that, no other instance gets a chunk with one of its hosts; default: at once
+   */
+  returnChunks(at: EpochId, freeAtMs?: number): Promise<number>;
   /**
    * Takes back those of the chunks that (slot, epoch) still owns in that generation, each as its next generation;
    * returns the number of products. Idempotent. A chunk without open products stays where it is.

@@ -56,7 +56,7 @@ function stage(chunks: number, answer: (chunk: string) => OfferResult | Promise<
   const dispatcher = new Dispatcher(core);
   const abort = new AbortController();
   const pump = (limitChunks = 4): Promise<void> =>
-    dispatcher.pump(aRun({ plan: aPlan({ chunkSize: 5 }) }), limitChunks, {
+    dispatcher.pump(aRun({ plan: aPlan({ chunkSize: 5 }) }), limitChunks * 5, {
       heartbeatMs: HEARTBEAT_MS,
       balancers: [{ url: 'http://127.0.0.1:2', healthy: TARGETS }],
       targets: TARGETS,

@@ -33,6 +33,16 @@ const orders = (sender: Partial<Sender>, heartbeat: Partial<Heartbeat> = {}, wor
 const idle = { progress: { ...NO_PROGRESS, assigned: 10, stored: 10, requests: 10 } };
 
 describe('ordersFor', () => {
+  it('names the next slices of hosts until their grants are asked for, and none to one that takes nothing more', () => {
+    const nextSlices = [{ id: '4-1', products: [{ n: 7, id: 'p7' }] }];
+    const named = [{ chunk: '4-1', products: [{ n: 7, id: 'p7' }] }];
+    expect(orders({ nextSlices }).nextSlices).toEqual(named);
+    expect(orders({ nextSlices, granted: ['4-1'] }, { offered: ['4-1'] }).nextSlices).toEqual([]);
+    expect(orders({ nextSlices, record: { ...crawling, sealed: true } })).not.toHaveProperty('nextSlices');
+    expect(orders({ nextSlices }, {}, { run: aRun({ request: 'stop' }) })).not.toHaveProperty('nextSlices');
+    expect(orders({})).not.toHaveProperty('nextSlices');
+  });
+
   it('drops every offered chunk that was not granted', () => {
     const reply = orders({ granted: ['1-0'] }, { offered: ['1-0', '2-0'] });
     expect(reply).toMatchObject({ grants: ['1-0'], drops: ['2-0'] });

@@ -2,7 +2,8 @@
 import type { EpochId } from '../../../../shared/domain/epoch-id.ts';
 import { randomBytes } from 'node:crypto';
 import { AppError, describeError } from '../../../../shared/domain/errors.ts';
-import { limitsFor } from '../../../../shared/domain/limits.ts';
+import { isAnyHost } from '../../../../shared/domain/domains.ts';
+import { hostLeaseMs, limitsFor } from '../../../../shared/domain/limits.ts';
 import type { Clock } from '../../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../../shared/ports/object-store.ts';
 import { API_PORT } from '../../../../shared/wire/instance-api.ts';
@@ -113,6 +114,7 @@ function userDataOf(
     powerOffAt: new Date(powerOffAtMs(run)).toISOString(),
     heartbeatMs: limits.heartbeatMs,
     partMs: limits.partMs,
+    ...(isAnyHost(run.settings.site.productUrl) ? { leaseMs: hostLeaseMs(limits) } : {}),
     ...(aws.commands === true ? { commands: true } : {}),
   };
 }

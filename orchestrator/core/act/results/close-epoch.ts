@@ -20,6 +20,7 @@ import { openIncident } from '../../decide/ban-policy.ts';
 import type { Core } from '../../model/core.ts';
 import { countProducts, isDamaged, loadParts } from './load-parts.ts';
 import { isFromInstance, UNSIGNED } from './part-origin.ts';
+import { hostsFreeAtMs } from '../../decide/host-rest.ts';
 import { LOSS } from '../../decide/slot-attempts.ts';
 import type { InstanceRecord, RunRecord } from '../../model/stores.ts';
 
@@ -49,7 +50,8 @@ export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch 
       // Unfinished products are taken back before the epoch counts as closed; its results are loaded first, or they
       // would go out again too.
       await loadParts(core, { slot, epoch });
-      await core.work.returnChunks({ slot, epoch });
+      const freeAtMs = hostsFreeAtMs(run, record, 'closed', core.clock.now());
+      await core.work.returnChunks({ slot, epoch }, freeAtMs);
     }
   }
   // The reason lets the slot be filled again if chunks wait, whether or not this call has released them: an earlier try
@@ -170,7 +172,8 @@ async function closeWithOurs(core: Core, run: RunRecord, record: InstanceRecord)
   await core.results.register({ slot, epoch }, await findParts(core, run, record, found));
   await setAsideUnreadable(core, record, found);
   await loadParts(core, { slot, epoch });
-  const returned = await core.work.returnChunks({ slot, epoch });
+  const freeAtMs = hostsFreeAtMs(run, record, 'lost', core.clock.now());
+  const returned = await core.work.returnChunks({ slot, epoch }, freeAtMs);
   await core.fleet.patch({ slot, epoch }, { manifestKey: key, manifestSha256: sha256Hex(stored) });
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
 }

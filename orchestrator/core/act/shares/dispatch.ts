@@ -55,10 +55,10 @@ export class Dispatcher {
   }
 
   /** Offers waiting chunks until none is left, all instances refuse, or the signal aborts. */
-  async pump(run: RunRecord, limitChunks: number, round: OfferRound): Promise<void> {
+  async pump(run: RunRecord, share: number, round: OfferRound): Promise<void> {
     this.restUntilMs = 0;
     this.#refusalsOfRound = 0;
-    const refused = await this.#offerAll(run, limitChunks, round);
+    const refused = await this.#offerAll(run, share, round);
     this.#fruitless = refused ? this.#fruitless + 1 : 0;
     const restMs = Math.min(round.heartbeatMs, REST_MS * 2 ** Math.max(0, this.#fruitless - 1));
     const now = this.#core.clock.monotonic();
@@ -67,10 +67,9 @@ export class Dispatcher {
   }
 
   /** True when it ended because all instances refused. */
-  async #offerAll(run: RunRecord, limitChunks: number, round: OfferRound): Promise<boolean> {
+  async #offerAll(run: RunRecord, share: number, round: OfferRound): Promise<boolean> {
     const { heartbeatMs, balancers, targets, signal } = round;
     const core = this.#core;
-    const share = limitChunks * run.plan.chunkSize;
     // One round robin reaches every target once; a few more offers cover the balancer's own nodes.
     const patience = targets + CONCURRENCY;
     let refusals = 0;

@@ -5,6 +5,7 @@
  */
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../../decide/ban-policy.ts';
+import { hostsFreeAtMs } from '../../decide/host-rest.ts';
 import type { Core } from '../../model/core.ts';
 import { eventOf } from '../../model/run-event.ts';
 import type { InstanceRecord } from '../../model/stores.ts';
@@ -67,7 +68,7 @@ export class Transfers {
  * Its parts are loaded first, so that only products without a result go out again, each chunk as its next generation.
  * The instance keeps its epoch: once its ban is over it takes new chunks. Every step is idempotent.
  */
-export async function reassignProducts(core: Core, { limits }: World, { slot, epoch }: EpochId): Promise<void> {
+export async function reassignProducts(core: Core, { run, limits }: World, { slot, epoch }: EpochId): Promise<void> {
   const record = await core.fleet.get({ slot, epoch });
   if (!record?.incident || record.incident.returnedAtMs !== null) return;
   // A product whose result is still on its way would be crawled twice. That costs a page; waiting without a limit would
@@ -75,7 +76,8 @@ export async function reassignProducts(core: Core, { limits }: World, { slot, ep
   const patienceMs = record.incident.atMs + limits.uploadMs;
   if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;
   await loadParts(core, { slot, epoch });
-  const returned = await core.work.returnChunks({ slot, epoch });
+  const freeAtMs = hostsFreeAtMs(run, record, 'lost', core.clock.now());
+  const returned = await core.work.returnChunks({ slot, epoch }, freeAtMs);
   await core.fleet.recordReturned({ slot, epoch });
   core.log.info({ slot, epoch, returned }, 'products of a banned instance go out again');
 }

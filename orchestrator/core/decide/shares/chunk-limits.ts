@@ -3,7 +3,8 @@
  * and which workers return chunks that others can crawl sooner. Pure; docs/decisions/0018-rebalancing.md has the
  * transfer.
  */
-import { dueChunks } from '../../../../shared/domain/sharing.ts';
+import { isAnyHost } from '../../../../shared/domain/domains.ts';
+import { dueChunks, MAX_CHUNK } from '../../../../shared/domain/sharing.ts';
 import { isRotatingAddress, isUnavailable } from '../ban-policy.ts';
 import { isFilled, isFilledSoon } from '../slot-attempts.ts';
 import type { ChunkLimits, Forecast, Balance, LimitsByTime } from '../../model/forecast.ts';
@@ -20,17 +21,58 @@ type Forecasted = Observed & Pick<World, 'forecast'>;
 
 /** The limits until the next observation. They do not matter while no chunk waits. */
 export function chunkLimits(world: Forecasted): ChunkLimits {
-  if (world.work.waiting === 0) return { equal: 0, byTime: null };
+  if (world.work.waiting === 0) return { equal: 0, byTime: null, maxProducts: null };
+  if (isAnyHost(world.run.settings.site.productUrl))
+    return { equal: 0, byTime: null, maxProducts: limitsOfHosts(world) };
   const equal = chunkLimit(world);
-  return { equal, byTime: limitsByTime(world, equal) };
+  return { equal, byTime: limitsByTime(world, equal), maxProducts: null };
 }
 
-/** Maximum chunks this slot may own. */
-export const slotLimit = ({ equal, byTime }: ChunkLimits, slot: number): number =>
-  byTime === null ? equal : (byTime.maxChunks.get(slot) ?? 0);
+/** Maximum chunks this slot may own; with many hosts any number, within `productLimit`. */
+export function slotLimit({ equal, byTime, maxProducts }: ChunkLimits, slot: number): number {
+  if (maxProducts !== null) return maxProducts.has(slot) ? Infinity : 0;
+  return byTime === null ? equal : (byTime.maxChunks.get(slot) ?? 0);
+}
 
-/** The highest limit of a running slot; 0 when what waits is for instances to come. Each knows its own limit. */
-export const offerLimit = ({ equal, byTime }: ChunkLimits): number => byTime?.maxOfServing ?? equal;
+/** Maximum products this slot may own, by order; null: the share in the offers. */
+export function productLimit(limits: ChunkLimits, slot: number, chunkSize: number): number | null {
+  if (limits.maxProducts !== null) return limits.maxProducts.get(slot) ?? 0;
+  return limits.byTime === null ? null : slotLimit(limits, slot) * chunkSize;
+}
+
+/**
+ * The share in the offers, in products: the highest limit of a running slot; 0 when what waits is for instances to
+ * come. Each knows its own limit.
+ */
+export function offerShare({ equal, byTime, maxProducts }: ChunkLimits, chunkSize: number): number {
+  if (maxProducts !== null) return Math.max(0, ...maxProducts.values());
+  return (byTime?.maxOfServing ?? equal) * chunkSize;
+}
+
+/** The most work that an instance holds of many hosts: the rest waits for whichever has time. */
+const MOST_HELD_MS = 30 * 60_000;
+/** The same as a share of the run. */
+const HELD_OF_RUN = 1 / 8;
+
+/**
+ * Maximum products of each slot in a run of many hosts: what it has had, and what it has time for until all end, but
+ * for no longer than it may hold. At least a chunk, where there is time for any.
+ */
+function limitsOfHosts(world: Observed): ReadonlyMap<number, number> {
+  const { workers, unassigned } = workersOf(world);
+  const { startedAtMs, deadlineAtMs } = world.run;
+  const heldMs = Math.min(MOST_HELD_MS, (deadlineAtMs - startedAtMs) * HELD_OF_RUN);
+  const takers = workers.filter((p) => p.canTake && p.isUp);
+  const shardOf = shardsOf(world.work);
+  const untilMs = Math.min(waterFillLevel(takers, unassigned), world.nowMs + heldMs);
+  return new Map(
+    takers.map(({ slot, epoch, endMs, paceMs }) => {
+      const had = shardOf(slot, epoch)?.products ?? 0;
+      const room = Math.ceil((untilMs - endMs) / paceMs);
+      return [slot, room <= 0 ? had : had + Math.max(MAX_CHUNK, room)];
+    }),
+  );
+}
 
 /** Maximum chunks one slot may hold now: even shares over the slots that can still take any. */
 export function chunkLimit(world: Observed): number {
@@ -71,7 +113,10 @@ export function forecastRun(world: Observed, nothingToGive: ReadonlySet<string>)
     atMs: world.nowMs,
     end: forecastEnd(world, workers),
     balance: balanceOf(world, nothingToGive, workers),
-    byTime: world.work.waiting > 0 && isLeftBehind(world, chunkLimit(world), workers),
+    byTime:
+      !isAnyHost(world.run.settings.site.productUrl) &&
+      world.work.waiting > 0 &&
+      isLeftBehind(world, chunkLimit(world), workers),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Observed } from '../../model/world.ts';
 import { waterFillLevel, type Worker, type Workers, workersOf } from './workers.ts';
 import { drainAtMs } from '../../model/run-deadlines.ts';
 import type { EndForecast, WorkerEnd } from '../../model/forecast.ts';
+import type { WaitingHosts } from '../../model/stores.ts';
 
 /** Spread of a paced address, which is as exact as its timers. */
 const PACED_SPREAD = 0.01;
@@ -14,6 +15,33 @@ const Z95 = 1.645;
 
 /** @param given with further instances assumed to be launched now */
 export function forecastEnd(world: Observed, given: Workers = workersOf(world)): EndForecast {
+  const end = workEnd(world, given);
+  const { byHost } = world.work;
+  return byHost === undefined ? end : noSoonerThanHosts(world, byHost, given, end);
+}
+
+/** However many instances there are, each of many hosts takes its time at its own pace. */
+function noSoonerThanHosts(
+  { nowMs }: Observed,
+  { longestMs }: WaitingHosts,
+  { workers }: Workers,
+  end: EndForecast,
+): EndForecast {
+  const endsMs = workers.map(({ hostsEndMs }) => hostsEndMs);
+  const lastMs = Math.max(longestMs > 0 ? nowMs + longestMs : 0, ...endsMs);
+  const late = (ms: number): number => ms + Math.max(0, ms - nowMs) * PACED_SPREAD;
+  return {
+    p50Ms: end.p50Ms === null ? null : Math.max(end.p50Ms, lastMs),
+    p95Ms: end.p95Ms === null ? null : Math.max(end.p95Ms, late(lastMs)),
+    workers: end.workers.map((own, i) => {
+      const hostsEndMs = endsMs[i] ?? 0;
+      return { ...own, p50Ms: Math.max(own.p50Ms, hostsEndMs), p95Ms: Math.max(own.p95Ms, late(hostsEndMs)) };
+    }),
+  };
+}
+
+/** When the work is done, were it only that. */
+function workEnd(world: Observed, given: Workers): EndForecast {
   const { workers, unassigned, chunkSize } = given;
   const takers = workers.filter((p) => p.canTake);
   const level = (start: (p: Worker) => number): number => {

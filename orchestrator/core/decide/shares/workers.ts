@@ -3,12 +3,13 @@
  * launches. A worker is a slot with its newest epoch. Pure.
  */
 import { isNonEmpty } from '../../../../shared/domain/non-empty.ts';
-import { epochNumber } from '../../../../shared/domain/epoch-id.ts';
-import { domainPaces, meanSpacingMs, pageShare } from '../../../../shared/domain/domains.ts';
+import { type EpochId, epochNumber } from '../../../../shared/domain/epoch-id.ts';
+import { domainPaces, isAnyHost, meanSpacingMs, pageShare } from '../../../../shared/domain/domains.ts';
 import { easingMs, paceMarginMs } from '../../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../../shared/wire/callbacks.ts';
 import { isUnavailable, mustReturnProducts } from '../ban-policy.ts';
 import { intervalOf, pausedUntilMs } from '../../model/operator-pace.ts';
+import { costOfRecord, type RecordCost } from '../../plan/host-sums.ts';
 import { intervalUnder } from '../../model/robots-pace.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from '../slot-attempts.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from '../../model/stores.ts';
@@ -35,6 +36,8 @@ export interface Worker {
   startP95Ms: number;
   /** When it will have crawled what it holds. */
   endMs: number;
+  /** When the last of the many hosts that it owns is done at its pace, the slices to come included; 0 for one site. */
+  hostsEndMs: number;
   /** True for a serving instance, false for one still to boot. */
   isUp: boolean;
   canTake: boolean;
@@ -52,7 +55,7 @@ export interface Workers {
 const USUAL_BOOT = 1 / 2;
 type Shard = WorkCounts['bySlot'][number];
 
-const NO_SHARD = { chunks: 0, products: 0 };
+const NO_SHARD: Omit<Shard, keyof EpochId> = { chunks: 0, products: 0 };
 /** Silence that is part of the reporting: counters are up to one heartbeat old, and the next may be late. */
 const USUAL_HEARTBEATS = 2;
 /** Minimum outcomes from which the requests per product are estimated. */
@@ -64,7 +67,7 @@ export function workersOf(world: Observed, extra = 0): Workers {
   const { latest } = world.fleet;
   const shardOf = shardsOf(world.work);
   const workers: Worker[] = [];
-  let pool = world.work.waiting * chunkSize;
+  let pool = world.work.byHost?.products ?? world.work.waiting * chunkSize;
   const count = world.fleet.slotCount(world.run.plan);
   const paces = { ...pacesOf(world), meanShare: (pool + pendingOf(world)) / (count + extra) };
   for (let slot = 0; slot < count + extra; slot++) {
@@ -91,7 +94,7 @@ const isGivingBack = (world: Observed, record: InstanceRecord): boolean =>
 function workerOf(
   world: Observed,
   { slot, record, isExtra }: { slot: number; record: InstanceRecord | undefined; isExtra: boolean },
-  shard: Pick<Shard, 'chunks' | 'products'>,
+  shard: Omit<Shard, keyof EpochId>,
   paces: Shares,
 ): Worker | null {
   const { nowMs } = world;
@@ -128,6 +131,7 @@ function workerOf(
     startMs,
     startP95Ms: startMs,
     endMs: startMs + pending * paceMs,
+    hostsEndMs: shard.hostsEndMs ?? 0,
     isUp: true,
     canTake,
     canGive,
@@ -144,7 +148,7 @@ function bootingWorker(
   const soonestMs = Math.max(nowMs, pausedUntilMs(run));
   const startMs = Math.max(soonestMs, sinceMs + slowBootMs * USUAL_BOOT) + lostMs;
   const startP95Ms = Math.max(soonestMs, sinceMs + slowBootMs) + lostMs;
-  const vacant = { pending: 0, chunks: 0, isUp: false, canTake: true, canGive: false };
+  const vacant = { pending: 0, chunks: 0, hostsEndMs: 0, isUp: false, canTake: true, canGive: false };
   return { ...at, ...vacant, startMs, startP95Ms, endMs: startMs };
 }
 
@@ -165,6 +169,8 @@ interface Paces {
   /** Mean time between two requests at the least, over all domains: interval (or Crawl-delay) and margin. */
   spacingMs: number;
   requests: number;
+  /** What a record costs over many hosts, as planned; null for one site. */
+  record: (RecordCost & { plannedMs: number }) | null;
 }
 
 /** Also the mean number of products that a worker has still to crawl. */
@@ -193,17 +199,25 @@ function pacesOf({ run, robots }: Pick<Observed, 'run' | 'robots'>): Paces {
   return {
     intervalMs: intervalUnder(robots, intervalOf(run)),
     domains: domains.length,
-    pages: Math.min(pagesAtOnce, domains.length),
+    pages: Math.min(pagesAtOnce, domains.length || pagesAtOnce),
     pageShare: pageShare(domains, pagesAtOnce),
     spacingMs: spacingMs(intervalUnder(robots, intervalOf(run)), robots),
-    requests: plan.paceMs / spacingMs(Math.max(plan.intervalMs, plan.operatorPace?.intervalMs ?? 0), null),
+    requests: isAnyHost(productUrl)
+      ? 1
+      : plan.paceMs / spacingMs(Math.max(plan.intervalMs, plan.operatorPace?.intervalMs ?? 0), null),
+    record: plan.manyHosts ? { ...costOfRecord(plan.manyHosts), plannedMs: plan.paceMs } : null,
   };
 }
 
 /** The spacing, or the instance's median page time where that is longer, times the requests per product. */
 function paceOf(paces: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
+  const pageMs = progress?.pageMs ?? null;
+  if (paces.record !== null) {
+    const { requestsEach: requests, deadMs, plannedMs } = paces.record;
+    return { paceMs: pageMs === null ? plannedMs : (pageMs * requests + deadMs) / paces.pages, isSlow: true };
+  }
   const { spacingMs } = paces;
-  const requestMs = Math.max(spacingMs, (progress?.pageMs ?? 0) * paces.pageShare);
+  const requestMs = Math.max(spacingMs, (pageMs ?? 0) * paces.pageShare);
   return { paceMs: requestMs * requestsEach(paces, progress), isSlow: requestMs > spacingMs };
 }
 

@@ -8,6 +8,7 @@ import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
 import type { LeftOutCounts } from '../../../../shared/domain/left-out.ts';
 import type { FailureReason, Outcome } from '../../../../shared/domain/outcome.ts';
+import type { ChunkHosts } from '../../../../shared/domain/sharing.ts';
 import type {
   InstanceRecord,
   LockHolder,
@@ -50,6 +51,12 @@ export interface MemoryChunk {
   state: 'waiting' | 'granted' | 'closed';
   /** While it is granted. */
   grant: (EpochId & { atMs: number }) | null;
+  /** Where products are at many hosts; else null. */
+  hosts: ChunkHosts | null;
+  /** While it waits as a slice of a host that this instance owns. */
+  owner: EpochId | null;
+  /** As `SliceDue` has it; null: no host has to rest. */
+  dueAtMs: number | null;
 }
 
 export interface MemoryPart extends PartRecord {
@@ -108,10 +115,22 @@ export interface MemoryRun {
 /**
  * Whether the product with a number was granted to the instance at some time; in a run that keeps no grants, each was.
  */
-export function wereGranted({ record, grants }: MemoryRun, at: EpochId): (n: number) => boolean {
-  if (record.settings.grantsKept !== true) return () => true;
-  const own = grants.get(epochKey(at));
-  return (n) => own?.has(Math.ceil(n / record.plan.chunkSize)) === true;
+export function wereGranted(run: MemoryRun, at: EpochId): (n: number) => boolean {
+  if (run.record.settings.grantsKept !== true) return () => true;
+  const own = run.grants.get(epochKey(at));
+  return (n) => own?.has(chunkOf(run, n).index) === true;
+}
+
+/** The chunk of the product with this number. */
+export function chunkOf({ chunks }: Pick<MemoryRun, 'chunks'>, n: number): MemoryChunk {
+  let low = 0;
+  let high = chunks.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (chunks[middle]!.first <= n) low = middle;
+    else high = middle - 1;
+  }
+  return chunks[low]!;
 }
 
 export const partPlace = (part: PartId): string => `${part.slot}/${part.epoch}/${part.seq}`;

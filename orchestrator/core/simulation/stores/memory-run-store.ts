@@ -3,7 +3,7 @@
  */
 import { AppError } from '../../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../../shared/domain/exit-codes.ts';
-import { cutChunks } from '../../../../shared/domain/sharing.ts';
+import { cutChunks, isFirst, NOT_NEXT_MS } from '../../../../shared/domain/sharing.ts';
 import { canMoveRun, isRunEnd, type RunPhase } from '../../../../shared/domain/states.ts';
 import { chunkId } from '../../db/chunk-rows.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
@@ -12,7 +12,7 @@ import type { RunReport } from '../../model/report.ts';
 import type {
   LockRequest,
   LockHolder,
-  NewRun,
+  RunToStore,
   RunEvent,
   RunRecord,
   RunRow,
@@ -51,7 +51,7 @@ export class MemoryRunStore implements OneRunStore {
     });
   }
 
-  create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
+  create(run: RunToStore, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
     const db = this.#db;
     return db.write('runs.create', fence, () => {
       if (db.runs.has(run.id)) throw new AppError('internal', `the run ${run.id} is in the database already`);
@@ -170,7 +170,8 @@ function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, detail: st
   return { atMs, kind: 'run', slot: null, epoch: null, from, to, detail };
 }
 
-function newRun(run: NewRun, productIds: readonly string[], nowMs: number): MemoryRun {
+function newRun(toStore: RunToStore, productIds: readonly string[], nowMs: number): MemoryRun {
+  const { chunks = cutChunks(productIds.length, toStore.plan.chunkSize), urls: _, ...run } = toStore;
   return {
     record: {
       ...run,
@@ -194,7 +195,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
       seq: null,
       rows: 0,
     })),
-    chunks: cutChunks(productIds.length, run.plan.chunkSize).map(({ index, first, last }) => ({
+    chunks: chunks.map(({ index, first, last, hosts = null }) => ({
       id: chunkId({ idx: index, generation: 1 }),
       index,
       first,
@@ -203,6 +204,9 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
       generation: 1,
       state: 'waiting',
       grant: null,
+      hosts,
+      owner: null,
+      dueAtMs: hosts === null || isFirst(hosts, index) ? null : NOT_NEXT_MS,
     })),
     instances: new Map(),
     ordered: null,
@@ -215,7 +219,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     older: new Set(),
     events: [moveEvent(nowMs, null, 'planned', null)],
     firstWaiting: 0,
-    waiting: cutChunks(productIds.length, run.plan.chunkSize).length,
+    waiting: chunks.length,
     granted: new Map(),
     grants: new Map(),
     counts: null,

@@ -3,9 +3,19 @@ import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { kindText, missReason } from '../../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../../shared/domain/outcome.ts';
 import { isServing } from '../../../../shared/domain/states.ts';
-import type { FailedProduct, LedgerMisses, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../model/stores.ts';
+import { beginsAtMs, NOT_NEXT_MS, nextDueAtMs } from '../../../../shared/domain/sharing.ts';
+import type {
+  FailedProduct,
+  GrantedShare,
+  LedgerMisses,
+  OpenChunk,
+  OwnedChunk,
+  WaitingHosts,
+  WorkCounts,
+  WorkStore,
+} from '../../model/stores.ts';
 import { chunkId, parseChunkId } from '../../db/chunk-rows.ts';
-import { BoundMemory, type MemoryChunk, type MemoryItem, type MemoryRun } from './memory-database.ts';
+import { BoundMemory, chunkOf, type MemoryChunk, type MemoryItem, type MemoryRun } from './memory-database.ts';
 
 export class MemoryWorkStore extends BoundMemory implements WorkStore {
   counts(): Promise<WorkCounts> {
@@ -23,11 +33,26 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
           if (i === run.firstWaiting) run.firstWaiting++;
           continue;
         }
-        if (except.has(chunk.id)) continue;
+        if (except.has(chunk.id) || chunk.owner !== null || !isDue(chunk, this.now())) continue;
         seen++;
         const products = openItems(run, chunk).map(({ n, id }) => ({ n, id }));
         if (products.length > 0) found.push({ id: chunk.id, products });
         else close(run, chunk);
+      }
+      return found;
+    });
+  }
+
+  nextSlices(at: EpochId, limit: number): Promise<OpenChunk[]> {
+    return this.read('work.nextSlices', (run) => {
+      const found: OpenChunk[] = [];
+      let room = limit;
+      for (const sliceOf of hostsOf(owned(run, at))) {
+        const next = nextSlice(run, sliceOf, at, this.now());
+        if (next === null) continue;
+        room -= next.products.length;
+        if (room < 0 && found.length > 0) break;
+        found.push(next);
       }
       return found;
     });
@@ -47,11 +72,13 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
         const chunk = run.chunks[index - 1];
         if (!chunk || chunk.generation !== generation || taken.has(index)) continue;
         if (isOwn(chunk, { slot, epoch })) granted.push(chunk.id);
-        if (chunk.state !== 'waiting' || room <= 0) continue;
-        room--;
+        if (chunk.state !== 'waiting' || !isDue(chunk, this.now())) continue;
+        const isReserved = chunk.owner !== null;
+        if (chunk.owner === null ? room <= 0 : !mayTake || epochKey(chunk.owner) !== key) continue;
+        if (!isReserved) room--;
         taken.add(index);
         granted.push(chunk.id);
-        change(run, chunk, { state: 'granted', grant: { slot, epoch, atMs: this.now() } });
+        grantTo(run, chunk, { slot, epoch, atMs: this.now() });
         const kept = run.grants.get(key) ?? new Set();
         run.grants.set(key, kept.add(chunk.index));
       }
@@ -59,10 +86,15 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
     });
   }
 
-  returnChunks(at: EpochId): Promise<number> {
-    return this.write('work.returnChunks', (run) =>
-      owned(run, at).reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0),
-    );
+  returnChunks(at: EpochId, freeAtMs?: number): Promise<number> {
+    return this.write('work.returnChunks', (run) => {
+      const own = owned(run, at);
+      // A host that it has left before has another owner by now.
+      const left = [...hostsOf(own)].filter((sliceOf) => isOwner(run, sliceOf, at));
+      const products = own.reduce((sum, chunk) => sum + nextGeneration(run, chunk, freeAtMs), 0);
+      for (const sliceOf of left) leaveHost(run, sliceOf, at, freeAtMs ?? null);
+      return products;
+    });
   }
 
   chunksOf(at: EpochId): Promise<OwnedChunk[]> {
@@ -77,11 +109,17 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
   transferChunks(at: EpochId, chunkIds: readonly string[]): Promise<number> {
     const asked = new Set(chunkIds);
     if (asked.size === 0) return Promise.resolve(0);
-    return this.write('work.transferChunks', (run) =>
-      owned(run, at)
-        .filter((chunk) => asked.has(chunk.id))
-        .reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0),
-    );
+    return this.write('work.transferChunks', (run) => {
+      const given = owned(run, at).filter((chunk) => asked.has(chunk.id) && openItems(run, chunk).length > 0);
+      const products = given.reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0);
+      // Where it has another slice of the host to crawl, it is its owner still.
+      for (const sliceOf of hostsOf(given)) {
+        const last = openSlices(run, sliceOf, at).at(-1);
+        if (last === undefined) leaveHost(run, sliceOf, at, null);
+        else offerNextSlice(run, sliceOf, at, nextDue(run, last));
+      }
+      return products;
+    });
   }
 
   anyStored(): Promise<string | null> {
@@ -155,10 +193,8 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
 
 /** Closes these products' waiting chunks that were reassigned and have nothing left to crawl. */
 export function closeReturned(run: MemoryRun, settled: readonly MemoryItem[]): void {
-  const size = run.record.plan.chunkSize;
-  for (const index of new Set(settled.map((item) => Math.ceil(item.n / size)))) {
-    const chunk = run.chunks[index - 1];
-    if (chunk?.state === 'waiting' && chunk.generation > 1 && openItems(run, chunk).length === 0) close(run, chunk);
+  for (const chunk of new Set(settled.map((item) => chunkOf(run, item.n)))) {
+    if (chunk.state === 'waiting' && chunk.generation > 1 && openItems(run, chunk).length === 0) close(run, chunk);
   }
 }
 
@@ -172,8 +208,86 @@ const isOwn = (chunk: MemoryChunk, { slot, epoch }: EpochId): boolean =>
 const owned = (run: MemoryRun, at: EpochId): MemoryChunk[] => [...(run.granted.get(epochKey(at)) ?? [])];
 
 function close(run: MemoryRun, chunk: MemoryChunk): void {
-  change(run, chunk, { state: 'closed', grant: null });
+  const { hosts, owner, dueAtMs } = chunk;
+  change(run, chunk, { state: 'closed', grant: null, owner: null });
+  if (hosts !== null && hosts.sliceOf !== null && dueAtMs !== NOT_NEXT_MS)
+    offerNextSlice(run, hosts.sliceOf, owner, dueAtMs);
 }
+
+const isDue = ({ dueAtMs }: MemoryChunk, nowMs: number): boolean => dueAtMs === null || dueAtMs <= nowMs;
+
+/** The hosts of which these chunks are slices, by the index of their first one. */
+const hostsOf = (chunks: readonly MemoryChunk[]): Set<number> =>
+  new Set(chunks.flatMap(({ hosts }) => hosts?.sliceOf ?? []));
+
+/** The slices of a host, in order. */
+function slicesOf({ chunks }: MemoryRun, sliceOf: number): MemoryChunk[] {
+  const slices: MemoryChunk[] = [];
+  for (let i = sliceOf - 1; chunks[i]?.hosts?.sliceOf === sliceOf; i++) slices.push(chunks[i]!);
+  return slices;
+}
+
+/** The slices of a host that an instance has not crawled entirely. */
+const openSlices = (run: MemoryRun, sliceOf: number, at: EpochId): MemoryChunk[] =>
+  slicesOf(run, sliceOf).filter((slice) => isOwn(slice, at) && openItems(run, slice).length > 0);
+
+/** Whether an instance has a slice of the host to crawl, or is the one that the next slice is kept for. */
+const isOwner = (run: MemoryRun, sliceOf: number, at: EpochId): boolean =>
+  openSlices(run, sliceOf, at).length > 0 ||
+  slicesOf(run, sliceOf).some(({ owner }) => owner !== null && epochKey(owner) === epochKey(at));
+
+/** The slice of a host that is due for its owner; slices without open products are closed on the way to it. */
+function nextSlice(run: MemoryRun, sliceOf: number, at: EpochId, nowMs: number): OpenChunk | null {
+  for (const slice of slicesOf(run, sliceOf)) {
+    if (slice.state !== 'waiting') continue;
+    if (slice.owner === null || epochKey(slice.owner) !== epochKey(at) || !isDue(slice, nowMs)) return null;
+    const products = openItems(run, slice).map(({ n, id }) => ({ n, id }));
+    if (products.length > 0) return { id: slice.id, products };
+    close(run, slice);
+  }
+  return null;
+}
+
+/** Frees a host; what its owner has crawled of it says no more when the host ends. */
+function leaveHost(run: MemoryRun, sliceOf: number, at: EpochId, dueAtMs: number | null): void {
+  for (const slice of slicesOf(run, sliceOf)) if (isOwn(slice, at)) change(run, slice, { dueAtMs: null });
+  offerNextSlice(run, sliceOf, null, dueAtMs);
+}
+
+/** Of the slices of a host that wait the first is offered, to its owner if it has one; the others are not yet. */
+function offerNextSlice(run: MemoryRun, sliceOf: number, owner: EpochId | null, dueAtMs: number | null): void {
+  let isNext = true;
+  for (const slice of slicesOf(run, sliceOf)) {
+    if (slice.state !== 'waiting') continue;
+    change(run, slice, isNext ? { owner, dueAtMs } : { owner: null, dueAtMs: NOT_NEXT_MS });
+    if (isNext) run.firstWaiting = Math.min(run.firstWaiting, slice.index - 1);
+    isNext = false;
+  }
+}
+
+function grantTo(run: MemoryRun, chunk: MemoryChunk, grant: NonNullable<MemoryChunk['grant']>): void {
+  const { hosts, owner, dueAtMs } = chunk;
+  if (hosts === null) return change(run, chunk, { state: 'granted', grant });
+  const { slot, epoch, atMs } = grant;
+  const lengthMs = hosts.leftMs - (sliceAfter(run, chunk)?.hosts?.leftMs ?? 0);
+  const begins = beginsAtMs(atMs, owner === null ? null : dueAtMs, lengthMs);
+  change(run, chunk, { state: 'granted', grant, owner: null, dueAtMs: begins });
+  if (hosts.sliceOf !== null) offerNextSlice(run, hosts.sliceOf, { slot, epoch }, nextDue(run, chunk));
+}
+
+/** When the slice after this one is offered to the owner of both. */
+function nextDue(run: MemoryRun, { hosts, dueAtMs, ...slice }: MemoryChunk): number {
+  const leftMs = hosts?.leftMs ?? 0;
+  return nextDueAtMs({ dueAtMs: dueAtMs ?? 0, leftMs }, sliceAfter(run, { hosts, ...slice })?.hosts?.leftMs ?? 0);
+}
+
+const sliceAfter = (
+  { chunks }: MemoryRun,
+  { index, hosts }: Pick<MemoryChunk, 'index' | 'hosts'>,
+): MemoryChunk | undefined => {
+  const next = chunks[index];
+  return hosts?.sliceOf != null && next?.hosts?.sliceOf === hosts.sliceOf ? next : undefined;
+};
 
 /** The only way a chunk changes: a recount of all of them at each heartbeat would take most of a large run. */
 function change(run: MemoryRun, chunk: MemoryChunk, values: Partial<MemoryChunk>): void {
@@ -190,25 +304,46 @@ function change(run: MemoryRun, chunk: MemoryChunk, values: Partial<MemoryChunk>
 }
 
 /** Makes a chunk wait again if it has products without outcome; returns how many. */
-function nextGeneration(run: MemoryRun, chunk: MemoryChunk): number {
+function nextGeneration(run: MemoryRun, chunk: MemoryChunk, freeAtMs?: number): number {
   const products = openItems(run, chunk).length;
   if (products === 0) return 0;
   const generation = chunk.generation + 1;
   const id = chunkId({ idx: chunk.index, generation });
-  change(run, chunk, { id, state: 'waiting', generation, products, grant: null });
+  const dueAtMs = chunk.hosts === null ? null : (freeAtMs ?? null);
+  change(run, chunk, { id, state: 'waiting', generation, products, grant: null, dueAtMs });
   run.firstWaiting = Math.min(run.firstWaiting, chunk.index - 1);
   return products;
 }
 
-function count({ chunks, waiting, granted }: MemoryRun): WorkCounts {
-  const bySlot = [...granted.values()].flatMap((own) => {
+function count({ chunks, waiting, granted, firstWaiting }: MemoryRun): WorkCounts {
+  const bySlot = [...granted.values()].flatMap((own): GrantedShare[] => {
     const [first] = own;
     if (first?.grant == null) return [];
     let products = 0;
     for (const chunk of own) products += chunk.products;
     const { slot, epoch } = first.grant;
-    return [{ slot, epoch, chunks: own.size, products }];
+    const share = { slot, epoch, chunks: own.size, products };
+    return [first.hosts === null ? share : { ...share, hostsEndMs: hostsEndMs(own) }];
   });
   bySlot.sort((a, b) => a.slot - b.slot || a.epoch - b.epoch);
-  return { chunks: chunks.length, waiting, granted: bySlot.reduce((sum, own) => sum + own.chunks, 0), bySlot };
+  const counts = { chunks: chunks.length, waiting, granted: bySlot.reduce((sum, own) => sum + own.chunks, 0), bySlot };
+  return chunks[0]?.hosts == null ? counts : { ...counts, byHost: waitingHosts(chunks, firstWaiting) };
+}
+
+function hostsEndMs(own: Iterable<MemoryChunk>): number {
+  let endMs = 0;
+  for (const { hosts, dueAtMs } of own)
+    if (hosts !== null && dueAtMs !== null) endMs = Math.max(endMs, dueAtMs + hosts.leftMs);
+  return endMs;
+}
+
+function waitingHosts(chunks: readonly MemoryChunk[], from: number): WaitingHosts {
+  const waiting = { products: 0, longestMs: 0 };
+  for (let i = from; i < chunks.length; i++) {
+    const { state, products, owner, dueAtMs, hosts } = chunks[i]!;
+    if (state !== 'waiting') continue;
+    waiting.products += products;
+    if (owner === null && dueAtMs !== NOT_NEXT_MS) waiting.longestMs = Math.max(waiting.longestMs, hosts?.leftMs ?? 0);
+  }
+  return waiting;
 }

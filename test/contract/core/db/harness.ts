@@ -6,7 +6,14 @@ import type { PartRef } from '../../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../../shared/wire/part.ts';
 import type { LaunchRequest } from '../../../../orchestrator/core/cloud/compute.ts';
 import type { RunSettings } from '../../../../orchestrator/core/model/run-settings.ts';
-import type { NewRun, PartId, ResultStore, RunStores, Stores } from '../../../../orchestrator/core/model/stores.ts';
+import type {
+  NewRun,
+  PartId,
+  ResultStore,
+  RunStores,
+  RunToStore,
+  Stores,
+} from '../../../../orchestrator/core/model/stores.ts';
 import type { EpochId } from '../../../../shared/domain/epoch-id.ts';
 import type { VerifyFacts } from '../../../../orchestrator/core/verify/verify-facts.ts';
 import { type Database, openDatabase, type OpenOptions } from '../../../../orchestrator/core/db/connect.ts';
@@ -174,11 +181,14 @@ export interface TestRun extends RunStores {
   created: NewRun;
 }
 
-/** A run with this many products `p1`, `p2` … (or the given IDs) in chunks of `chunkSize`, and its result table. */
+/**
+ * A run with this many products `p1`, `p2` … (or the given IDs) in chunks of `chunkSize`, or in the given ones, and its
+ * result table.
+ */
 export async function createRun(
   bench: Bench,
   products: number | readonly string[],
-  options: { chunkSize?: number; settings?: RunSettings; urls?: ReadonlyMap<string, string> } = {},
+  options: { chunkSize?: number; settings?: RunSettings } & Pick<RunToStore, 'urls' | 'chunks'> = {},
 ): Promise<TestRun> {
   const number = ++made;
   const id = `20261121-0215${String(number).padStart(2, '0')}-test`;
@@ -198,8 +208,9 @@ export async function createRun(
     privateKey: 'private',
     publicKey: `public-${number}`,
   };
-  const { urls } = options;
-  await bench.stores.runs.create({ ...created, ...(urls && { urls }) }, ids, bench.fence, NOW);
+  const { urls, chunks } = options;
+  const toStore = { ...created, ...(urls && { urls }), ...(chunks && { chunks }) };
+  await bench.stores.runs.create(toStore, ids, bench.fence, NOW);
   return { ...bound(bench, id), id, table: own.results.table, created };
 }
 
