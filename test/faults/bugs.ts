@@ -15,8 +15,8 @@ export interface Bug {
   breaks: readonly string[];
   /** Faults that reveal it; empty: every run does. */
   faults: readonly string[];
-  /** It breaks discoveries. */
-  discovery?: true;
+  /** It breaks runs of one kind only. */
+  kind?: { discovery: true } | { hosts: true };
   /** Replay lines, where random plans would hardly ever reveal it. */
   plans?: readonly string[];
   wrongs: Wrongs;
@@ -351,7 +351,7 @@ export const BUGS: Record<string, Bug> = {
     what: 'the links of a page are entered again when its part is',
     breaks: ['I14'],
     faults: [],
-    discovery: true,
+    kind: { discovery: true },
     wrongs: inStores('results', (results) => ({
       load: async (part, loaded) =>
         results.load(
@@ -382,7 +382,7 @@ export const BUGS: Record<string, Bug> = {
     what: 'a URL that was taken still waits',
     breaks: ['I1', 'I14'],
     faults: [],
-    discovery: true,
+    kind: { discovery: true },
     wrongs: inStores('feed', (feed, world) => {
       let isFirst = true;
       return {
@@ -401,6 +401,34 @@ export const BUGS: Record<string, Bug> = {
     faults: [],
     plans: ['4 discover F20@C+3000 F6@C+0'],
     wrongs: { betweenNights: (database) => database.update('taken', { state: 'done' }) },
+  },
+  'no-rest': {
+    what: 'the hosts of a lost instance go to another one at once',
+    breaks: ['I16'],
+    faults: [],
+    plans: ['3 hosts F20@C+2500', '16 hosts F19@C+2000', '16 hosts F61@C+2000'],
+    wrongs: inStores('work', (work) => ({ returnChunks: (at) => work.returnChunks(at) })),
+  },
+  'no-lease': {
+    what: 'an instance that the main server has not heard for long asks its hosts on',
+    breaks: ['I16'],
+    faults: [],
+    // EC2 refuses to end the machine, which wakes when its hosts have another owner.
+    plans: ['382 hosts F61@C+0 F59@P+0', '699 hosts F61@C+0 F59@P+0'],
+    wrongs: { instance: { ignoresLease: true } },
+  },
+  'slice-to-any': {
+    what: 'the next slice of a host is offered to any instance',
+    breaks: ['I16'],
+    faults: [],
+    kind: { hosts: true },
+    wrongs: inStores('work', (work, world) => ({
+      nextSlices: () => Promise.resolve([]),
+      waiting: (limit, except) => {
+        for (const chunk of world.db.run(world.run.id).chunks) chunk.owner = null;
+        return work.waiting(limit, except);
+      },
+    })),
   },
   'secret-in-the-log': {
     what: 'an alarm contains the token of an instance',

@@ -304,6 +304,16 @@ export const FAULTS: Record<string, FaultKind> = {
   },
   F59: { moments: ['P', ...ALL_MOMENTS], act: refuseRight },
   F60: { moments: ['B', 'C', 'U'], act: changePace },
+  // Longer than any wait for it, and than the lease of its hosts.
+  F61: {
+    moments: ['R', 'C', 'U'],
+    act: (world, dice) => {
+      const victim = dice.pick(living(world));
+      if (!victim) return;
+      victim.freeze();
+      world.later(dice.between(20_000, 150_000), () => victim.thaw());
+    },
+  },
 };
 
 /** The rights of a run, by the calls that AWS refuses without them. */

@@ -15,6 +15,7 @@ import { MemoryCompute } from '../../orchestrator/core/simulation/cloud/memory-c
 import type {
   History,
   SeenGrant,
+  SeenHostRequest,
   SeenIntruder,
   SeenMachine,
   SeenProduct,
@@ -26,15 +27,17 @@ import type { OperatorPace } from '../../orchestrator/core/plan/host-pace.ts';
 import { powerOffAtMs } from '../../orchestrator/core/model/run-deadlines.ts';
 import type { EventClock } from '../../orchestrator/core/simulation/event-clock.ts';
 import type { Wrongs as InstanceWrongs } from '../../orchestrator/core/simulation/instance/crawl.ts';
-import type { Visitor } from '../../orchestrator/core/simulation/instance/site.ts';
+import type { ManyHosts, Visitor } from '../../orchestrator/core/simulation/instance/site.ts';
 import {
   createMemoryStores,
   type MemoryStores,
 } from '../../orchestrator/core/simulation/stores/create-memory-stores.ts';
+import { chunkOf } from '../../orchestrator/core/simulation/stores/memory-database.ts';
 import { inPart } from '../../orchestrator/core/simulation/simulation.ts';
 import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/core/simulation/world.ts';
 import { noDiscovery } from '../../orchestrator/core/model/discovery.ts';
-import type { InstanceRecord, NewRun } from '../../orchestrator/core/model/stores.ts';
+import type { InstanceRecord, NewRun, RunToStore } from '../../orchestrator/core/model/stores.ts';
+import { ANY_HOST } from '../../shared/domain/domains.ts';
 import { PATH_MARK } from '../../shared/domain/product.ts';
 import { newRunOf, productIds, type RunShape } from '../contract/core/run-stage.ts';
 import { usualResult } from '../contract/core/whole-run.ts';
@@ -42,6 +45,7 @@ import { type Mortality, mortalServer } from '../support/mortal.ts';
 import { type DiscoveryDatabase, FOUND } from './discovery-database.ts';
 import { FaultyBalancer, FaultyCompute, FaultyObjects, type Moment } from './faulty-cloud.ts';
 import { collectGarbage } from './later-runs.ts';
+import type { HostsOfRun } from './hosts.ts';
 import { type Ledger, memoryLedger } from './ledger.ts';
 import { LINKED_MAPPING } from './linked-site.ts';
 
@@ -76,6 +80,9 @@ const BOOT_MS = 200;
 const REPLY_MS = 5_000;
 /** Rounds after which a main server has read what was stored before the first of them. */
 const READ_ROUNDS = 2;
+/** How long a page of one of many hosts takes. */
+const PAGE_MS = 50;
+const NO_ANSWER = { outcome: 'failed', reason: 'network', detail: 'no answer' } as const;
 /** Of this many products one comes without one of its further pages. */
 const PARTIAL_EACH = 6;
 /** Far more than any run takes. */
@@ -92,6 +99,7 @@ interface Asked {
 /** What is recorded while the run is played; made before the world, whose parts write into it. */
 class Record {
   readonly requests: SeenRequest[] = [];
+  readonly hostRequests: SeenHostRequest[] = [];
   readonly grants: SeenGrant[] = [];
   readonly writes: SeenWrite[] = [];
   readonly machines = new Map<string, SeenMachine>();
@@ -141,8 +149,9 @@ function addressOf({ id }: CloudInstance): string {
 }
 
 /** The shape as a run; in a discovery, without the products that it has still to find. */
-function runOf(shape: RunShape, discovery: Discovery | null): NewRun {
+function runOf(shape: RunShape, { discovery, hosts }: Kind): RunToStore {
   const run = newRunOf(shape);
+  if (hosts !== null) return hostsRunOf(run, hosts);
   if (discovery === null) return run;
   const { database, entered } = discovery;
   const { discover } = database.site;
@@ -150,6 +159,27 @@ function runOf(shape: RunShape, discovery: Discovery | null): NewRun {
   const results = { ...run.settings.results, table: FOUND };
   const settings = { ...run.settings, site, results, mapping: LINKED_MAPPING, discover };
   return { ...run, settings, planned: 0, discovery: noDiscovery(entered) };
+}
+
+function hostsRunOf(run: NewRun, { list, plan: manyHosts, places }: HostsOfRun): RunToStore {
+  const { chunks, productIds: ids } = list;
+  const pagesAtOnce = places > 1 ? { pagesAtOnce: places } : {};
+  const site = { ...run.settings.site, ...pagesAtOnce, productUrl: ANY_HOST, robots: 'ignore' as const };
+  const plan = { ...run.plan, products: ids.length, manyHosts, paceMs: PAGE_MS };
+  // Hosts that never answer are part of a list.
+  const limits = { ...run.settings.run, maxFailed: 1 };
+  return { ...run, settings: { ...run.settings, site, run: limits }, plan, chunks, planned: ids.length };
+}
+
+const hostsFor = ({ silent }: HostsOfRun, onRequest: ManyHosts['onRequest']): ManyHosts => ({
+  isSilent: (host) => silent.has(host),
+  onRequest,
+});
+
+/** What is special about a run; null: nothing. */
+interface Kind {
+  discovery: Discovery | null;
+  hosts: HostsOfRun | null;
 }
 
 /** A night of a discovery. */
@@ -161,6 +191,8 @@ export interface Discovery {
 
 export class FaultWorld extends SimulatedWorld {
   declare readonly cloud: FaultyCloud;
+  /** What instances know its products by. */
+  readonly productIds: readonly string[];
   /** Null for a run that is no discovery. */
   readonly database: DiscoveryDatabase | null;
   outageMs = 0;
@@ -189,6 +221,7 @@ export class FaultWorld extends SimulatedWorld {
   /** The effect at which the main server is killed, and on which side of it. */
   crash: { at: number; side: 'before' | 'after' } | null = null;
   readonly #wrongs: Wrongs;
+  readonly #hosts: HostsOfRun | null;
   readonly #record: Record;
   readonly #ledger: Ledger;
   /** Instances as they were when the fleet last changed; null when that is to be read again. */
@@ -197,14 +230,16 @@ export class FaultWorld extends SimulatedWorld {
   readonly #asked: Asked[] = [];
   readonly #refusals: { ending: string; atMs: number }[] = [];
 
-  constructor(shape: RunShape, wrongs: Wrongs, discovery: Discovery | null = null) {
+  constructor(shape: RunShape, wrongs: Wrongs, kind: Kind = { discovery: null, hosts: null }) {
     const record = new Record();
     const onMoment = (moment: Moment): void => record.reach(moment);
-    const run = runOf(shape, discovery);
+    const { discovery, hosts } = kind;
+    const run = runOf(shape, kind);
+    const ids = hosts?.list.productIds ?? productIds(run.planned);
     const database = discovery?.database;
     super({
       run,
-      productIds: productIds(run.planned),
+      productIds: ids,
       cloud: (clock) => {
         const compute = new FaultyCompute(clock, onMoment);
         return {
@@ -218,7 +253,10 @@ export class FaultWorld extends SimulatedWorld {
         return record.watch(database?.stores(clock, db, noteFleet) ?? createMemoryStores(db), clock);
       },
       site: {
-        pace: () => ({ gapMs: 0, pageMs: 0 }),
+        pace: () => ({ gapMs: 0, pageMs: hosts === null ? 0 : PAGE_MS }),
+        ...(hosts === null
+          ? {}
+          : { manyHosts: hostsFor(hosts, (instance, host) => this.#onHostRequest(instance, host)) }),
         treat: ({ address }) => (this.isBanned(address) ? 'ban' : 'fine'),
         onRequest: (instance, product) => this.#onRequest(instance, product),
         result: (product) => this.#result(product),
@@ -230,6 +268,8 @@ export class FaultWorld extends SimulatedWorld {
     });
     this.#record = record;
     this.#wrongs = wrongs;
+    this.#hosts = hosts;
+    this.productIds = ids;
     this.#ledger = database?.ledger(run.id) ?? memoryLedger(this.db, run.id);
     this.database = database ?? null;
     this.secrets = [run.privateKey];
@@ -302,7 +342,7 @@ export class FaultWorld extends SimulatedWorld {
     const { run, clock } = this;
     await this.create();
     // Each product has rows of an earlier night.
-    if (this.database === null) this.db.run(run.id).older = new Set(productIds(run.planned));
+    if (this.database === null) this.db.run(run.id).older = new Set(this.productIds);
     this.#record.reach('P');
     const lastMs = powerOffAtMs(run) + run.settings.run.graceMs;
     // Of a run without a main server nothing else may come.
@@ -390,8 +430,14 @@ export class FaultWorld extends SimulatedWorld {
     return { n, id, url, at, attempts: 1, outcome: 'failed', reason: 'parse', detail: 'no title' };
   }
 
+  #onHostRequest({ slot, epoch }: Visitor, host: string): void {
+    this.#record.reach('C');
+    this.#record.hostRequests.push({ atMs: this.clock.now(), host, slot, epoch });
+  }
+
   #usualResult(product: { n: number; id: string }): ItemResult {
     const { database } = this;
+    if (this.#hosts?.silent.has(new URL(product.id).hostname)) return { ...usualResult(product), ...NO_ANSWER };
     if (database !== null) return database.site.result(product);
     const result = usualResult(product);
     return result.outcome === 'stored' && product.n % PARTIAL_EACH === 1 ? inPart(result) : result;
@@ -501,6 +547,7 @@ export class FaultWorld extends SimulatedWorld {
       gcUntilMs: this.#gcUntilMs,
       machines: [...this.#record.machines.values()],
       requests: this.#record.requests,
+      hostRequests: this.#hosts && this.#record.hostRequests,
       grants: this.#record.grants,
       intruders: this.intruders,
       writes: this.#record.writes,
@@ -530,7 +577,7 @@ export class FaultWorld extends SimulatedWorld {
       const holder = owner === null ? undefined : instances.get(epochKey(owner));
       const hasRow = usual?.outcome === 'stored' && usual.rows.length > 0;
       // No one else has seen the page of what it was granted. Only in the result table does a title show it.
-      const isForged = (title === FORGED || !published) && forgeable.has(Math.ceil(n / this.run.plan.chunkSize));
+      const isForged = (title === FORGED || !published) && forgeable.has(this.#chunkOf(n));
       const isRefused =
         hasRow && this.#refusals.some((r) => id.endsWith(r.ending) && r.atMs < (finishedAtMs ?? Infinity));
       // What the table refuses fails when the run is published.
@@ -550,6 +597,11 @@ export class FaultWorld extends SimulatedWorld {
         stranded: outcome === 'failed' && reason === 'lost-instance' && holder !== undefined && isGivenUp(holder),
       };
     });
+  }
+
+  /** The index of a product's chunk. */
+  #chunkOf(n: number): number {
+    return this.#hosts === null ? Math.ceil(n / this.run.plan.chunkSize) : chunkOf(this.db.run(this.run.id), n).index;
   }
 
   #objectsInTime(): string[] {

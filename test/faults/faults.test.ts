@@ -22,8 +22,8 @@ async function expectSound(plans: readonly FaultPlan[]): Promise<void> {
 }
 
 /** Kills around each `every`th effect of a run. */
-async function expectSoundKills(discovery: boolean, every: number): Promise<void> {
-  const run = { seed: 1, discovery, faults: [] };
+async function expectSoundKills(kind: Pick<FaultPlan, 'discovery' | 'hosts'>, every: number): Promise<void> {
+  const run = { seed: 1, ...kind, faults: [] };
   const { effects } = await play({ ...run, crash: null });
   const sample = effects.map((_, at) => at).filter((at) => at % every === 0);
   const sides = ['before', 'after'] as const;
@@ -43,10 +43,14 @@ describe('a run keeps its invariants', () => {
     await expectSound(randomPlans(SEED, to).slice(from));
   });
 
-  it('when the main server is killed before or after an effect', () => expectSoundKills(false, 7));
+  it('when the main server is killed before or after an effect', () =>
+    expectSoundKills({ discovery: false, hosts: false }, 7));
+
+  it('when the main server of a run of many hosts is killed', () =>
+    expectSoundKills({ discovery: false, hosts: true }, 7));
 
   it('when the main server of a discovery is killed', { tags: ['nightly'], timeout: 600_000 }, () =>
-    expectSoundKills(true, 5),
+    expectSoundKills({ discovery: true, hosts: false }, 5),
   );
 
   it.each([

@@ -3,7 +3,7 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { InstanceRecord, RunReader } from '../../orchestrator/core/model/stores.ts';
 import type { VerifyFacts } from '../../orchestrator/core/verify/verify-facts.ts';
 import { createMemoryStores } from '../../orchestrator/core/simulation/stores/create-memory-stores.ts';
-import type { MemoryDatabase } from '../../orchestrator/core/simulation/stores/memory-database.ts';
+import { chunkOf, type MemoryDatabase } from '../../orchestrator/core/simulation/stores/memory-database.ts';
 import { readMemoryFacts } from '../support/memory-facts.ts';
 
 export interface Ledger {
@@ -35,9 +35,10 @@ export function memoryLedger(db: MemoryDatabase, runId: string): Ledger {
     reader: createMemoryStores(db).of(runId),
     instances: async () => [...(db.runs.get(runId)?.instances.values() ?? [])],
     items: async () => {
-      const { items, chunks, record, rows, older } = db.run(runId);
+      const run = db.run(runId);
+      const { items, rows, older } = run;
       return items.map(({ n, id, outcome, reason, leftOut }) => {
-        const { grant } = chunks[Math.ceil(n / record.plan.chunkSize) - 1]!;
+        const { grant } = chunkOf(run, n);
         const owner = grant && { slot: grant.slot, epoch: grant.epoch };
         const stands = { partial: leftOut !== undefined, hasOlder: older.has(id) };
         return { n, id, outcome, reason, owner, title: rows.get(id)?.title, ...stands };

@@ -30,9 +30,10 @@ const HELP = `npm run faults -- [options]        exit code 1 when a run breaks a
 
 /** Runs that are killed around every effect. */
 const CRASHED = [
-  { seed: 1, discovery: false },
-  { seed: 2, discovery: false },
-  { seed: 1, discovery: true },
+  { seed: 1, discovery: false, hosts: false },
+  { seed: 2, discovery: false, hosts: false },
+  { seed: 1, discovery: true, hosts: false },
+  { seed: 1, discovery: false, hosts: true },
 ];
 
 async function main(): Promise<number> {
@@ -89,7 +90,7 @@ function wholeNumber(name: string, text: string): number {
 }
 
 /** A kill before and one after every effect of a run without other faults. */
-async function crashPlans(run: Pick<FaultPlan, 'seed' | 'discovery'>): Promise<FaultPlan[]> {
+async function crashPlans(run: Pick<FaultPlan, 'seed' | 'discovery' | 'hosts'>): Promise<FaultPlan[]> {
   const { effects } = await play({ ...run, faults: [], crash: null });
   return effects.flatMap((_, at) =>
     (['before', 'after'] as const).map((side) => ({ ...run, faults: [], crash: { at, side } })),

@@ -1,4 +1,4 @@
-/** A plan of faults as one line, `<seed> [discover] F19@C+1500 F1@L+0`: the same line plays the same run. */
+/** A plan of faults as one line, `<seed> [discover] [hosts] F19@C+1500 F1@L+0`: the same line plays the same run. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { RunShape } from '../contract/core/run-stage.ts';
@@ -16,6 +16,8 @@ export interface FaultPlan {
   seed: number;
   /** Two nights of a discovery: the first with the faults, the second without. */
   discovery: boolean;
+  /** Its products are records at many hosts. */
+  hosts: boolean;
   faults: PlannedFault[];
   /** The effect around which the first main server is killed. */
   crash: { at: number; side: 'before' | 'after' } | null;
@@ -26,34 +28,39 @@ const NAMES = Object.keys(FAULTS);
 const BUG_RUNS = 60;
 
 /** Zero to three faults from all, or one or two from the given ones. */
-function randomPlan(seed: number, discovery: boolean, names: readonly string[]): FaultPlan {
+function randomPlan(seed: number, kind: RunKind, names: readonly string[]): FaultPlan {
   const dice = new Dice(seededRandom(seed ^ 0x5eed));
   const count = names.length < NAMES.length ? dice.between(1, 2) : dice.between(0, 3);
   const faults = Array.from({ length: count }, () => randomFault(dice, dice.pick(names)!));
-  return { seed, discovery, faults, crash: null };
+  return { seed, ...kind, faults, crash: null };
 }
+
+type RunKind = Pick<FaultPlan, 'discovery' | 'hosts'>;
+const PLAIN: RunKind = { discovery: false, hosts: false };
+/** One run in twenty is a discovery, and one in ten of many hosts. */
+const kindOf = (i: number): RunKind => ({ discovery: i % 20 === 19, hosts: i % 10 === 4 });
 
 /** Maximum random runs of one seed, and the distance between the first runs of two seeds. */
 const MOST_RUNS = 100_000;
 
 /**
- * The first `count` random runs of a campaign's seed; one in twenty is a discovery, which takes far longer. Throws
- * `usage` above the maximum.
+ * The first `count` random runs of a campaign's seed; one in twenty is a discovery, which takes far longer, one in ten
+ * has many hosts. Throws `usage` above the maximum.
  */
 export function randomPlans(seed: number, count: number, names: readonly string[] = NAMES): FaultPlan[] {
   if (!(count >= 0 && count <= MOST_RUNS))
     throw new AppError('usage', `a seed has ${MOST_RUNS} random runs, not ${count}: take several seeds`);
-  return Array.from({ length: count }, (_, i) => randomPlan(seed * MOST_RUNS + i, i % 20 === 19, names));
+  return Array.from({ length: count }, (_, i) => randomPlan(seed * MOST_RUNS + i, kindOf(i), names));
 }
 
 /** Runs in which a bug must be detected. */
 export function bugPlans(
-  bug: { faults: readonly string[]; plans?: readonly string[]; discovery?: boolean },
+  bug: { faults: readonly string[]; plans?: readonly string[]; kind?: Partial<RunKind> },
   seed: number,
 ): FaultPlan[] {
   if (bug.plans) return bug.plans.map(parsePlan);
   const names = bug.faults.length > 0 ? bug.faults : NAMES;
-  return randomPlans(seed, BUG_RUNS, names).map((plan) => ({ ...plan, discovery: bug.discovery === true }));
+  return randomPlans(seed, BUG_RUNS, names).map((plan) => ({ ...plan, ...PLAIN, ...bug.kind }));
 }
 
 /** Each fault alone at each of its moments. */
@@ -61,7 +68,7 @@ export const singlePlans = (): FaultPlan[] =>
   NAMES.flatMap((name, i) =>
     FAULTS[name]!.moments.map((moment, k) => ({
       seed: 1_000 + i * 20 + k,
-      discovery: false,
+      ...PLAIN,
       faults: [{ name, moment, afterMs: (k * 400) % 1_500 }],
       crash: null,
     })),
@@ -75,7 +82,7 @@ export function pairPlans(): FaultPlan[] {
     PAIRED.slice(i + 1).map((b, k) => {
       const seed = 2_000 + i * 20 + k;
       const dice = new Dice(seededRandom(seed));
-      return { seed, discovery: false, faults: [randomFault(dice, a), randomFault(dice, b)], crash: null };
+      return { seed, ...PLAIN, faults: [randomFault(dice, a), randomFault(dice, b)], crash: null };
     }),
   );
 }
@@ -100,11 +107,12 @@ export function shapeOf(seed: number): RunShape {
   return dice.chance(0.3) ? { ...shape, recycleEveryMs: dice.pick([12_000, 25_000])! } : shape;
 }
 
-export function formatPlan({ seed, discovery, faults, crash }: FaultPlan): string {
+export function formatPlan({ seed, discovery, hosts, faults, crash }: FaultPlan): string {
   const killed = crash ? [`kill-${crash.side}@${crash.at}`] : [];
   return [
     seed,
     ...(discovery ? ['discover'] : []),
+    ...(hosts ? ['hosts'] : []),
     ...faults.map((f) => `${f.name}@${f.moment}+${f.afterMs}`),
     ...killed,
   ].join(' ');
@@ -113,11 +121,12 @@ export function formatPlan({ seed, discovery, faults, crash }: FaultPlan): strin
 /** Throws `usage` for an invalid line. */
 export function parsePlan(line: string): FaultPlan {
   const [seed, ...words] = line.trim().split(/\s+/);
-  const plan: FaultPlan = { seed: Number(seed), discovery: false, faults: [], crash: null };
+  const plan: FaultPlan = { seed: Number(seed), ...PLAIN, faults: [], crash: null };
   for (const word of words) {
     const kill = /^kill-(before|after)@(\d+)$/.exec(word);
     const fault = /^(F\d+)@([A-Z])\+(\d+)$/.exec(word);
     if (word === 'discover') plan.discovery = true;
+    else if (word === 'hosts') plan.hosts = true;
     else if (kill) plan.crash = { at: Number(kill[2]), side: kill[1] as 'before' | 'after' };
     else if (fault && FAULTS[fault[1]!])
       plan.faults.push({ name: fault[1]!, moment: fault[2] as Moment, afterMs: Number(fault[3]) });

@@ -18,7 +18,7 @@ const AHEAD = 3;
 export function forgePart(world: FaultWorld, dice: Dice): void {
   const forger = dice.pick(world.fleet.instances.filter((i) => !i.dead && !i.fenced));
   if (!forger) return;
-  forger.forged = forgedResults(world.run.planned);
+  forger.forged = forgedResults(world.productIds);
   world.forgers.add(epochKey(forger));
   world.struck.push('F58 own part');
 }
@@ -40,7 +40,7 @@ export function plantObjects(world: FaultWorld, dice: Dice): void {
   if (dice.chance(0.5))
     put(manifestKey(world.run.id, slot, epoch, session), Buffer.from('{"manifest":"{}","signature":""}'));
   const gzip = gzipSync(
-    forgedResults(world.run.planned)
+    forgedResults(world.productIds)
       .map((result) => JSON.stringify(result))
       .join('\n'),
   );
@@ -52,11 +52,11 @@ export function plantObjects(world: FaultWorld, dice: Dice): void {
   }
 }
 
-const forgedResults = (products: number): ItemResult[] =>
-  Array.from({ length: products }, (_, i) => {
+const forgedResults = (ids: readonly string[]): ItemResult[] =>
+  ids.map((id, i) => {
     const common = {
       n: i + 1,
-      id: `p${i + 1}`,
+      id,
       url: 'https://shop.example/',
       at: '2026-01-01T00:00:00.000Z',
       attempts: 1,

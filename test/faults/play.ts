@@ -12,6 +12,7 @@ import { FAULTS } from './catalogue.ts';
 import { Dice } from './dice.ts';
 import { DiscoveryDatabase } from './discovery-database.ts';
 import { type Discovery, FaultWorld, type Wrongs } from './fault-world.ts';
+import { hostsOf } from './hosts.ts';
 import { LinkedSite } from './linked-site.ts';
 import { type FaultPlan, formatPlan, shapeOf } from './plan.ts';
 
@@ -34,7 +35,8 @@ export async function play(plan: FaultPlan, bug: string | null = null): Promise<
   const database = site && (await DiscoveryDatabase.open(site));
   const wrongs: Wrongs = bug === null ? {} : BUGS[bug]!.wrongs;
   const night = database && (await beginNight(database));
-  const world = new FaultWorld(shape, wrongs, night);
+  const hosts = plan.hosts ? hostsOf(plan.seed, shape) : null;
+  const world = new FaultWorld(shape, wrongs, { discovery: night, hosts });
   world.crash = plan.crash;
   for (const [i, { name, moment, afterMs }] of plan.faults.entries()) {
     const dice = new Dice(seededRandom(plan.seed * 31 + i));
@@ -81,7 +83,7 @@ export async function play(plan: FaultPlan, bug: string | null = null): Promise<
 /** The night after it, which nothing disturbs. */
 async function playNextNight(database: DiscoveryDatabase, shape: RunShape, first: History): Promise<Violation[]> {
   const night = await beginNight(database);
-  const world = new FaultWorld(shape, {}, night);
+  const world = new FaultWorld(shape, {}, { discovery: night, hosts: null });
   await world.play();
   const second = await world.history();
   return [...checkInvariants(second), ...checkNights({ first, second, isNewRound: night.isNewRound })];

@@ -53,6 +53,12 @@ export function readShare(text: string): number {
   return share;
 }
 
+export function readExponent(text: string): number {
+  const exponent = Number(text);
+  if (!/^\d+(\.\d+)?$/.test(text) || exponent > 3) throw new InvalidArgumentError('It must be a number from 0 to 3.');
+  return exponent;
+}
+
 export function readReasons(text: string): FailureReason[] {
   const reasons = text.split(',').map((word) => word.trim());
   for (const word of reasons)

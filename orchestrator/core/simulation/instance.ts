@@ -14,7 +14,8 @@ import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { createKeyPair, exportPublicKey, type Signatures } from '../../../shared/wire/signature.ts';
 import type { OfferResult } from '../cloud/offers.ts';
 import type { EventClock } from './event-clock.ts';
-import { SimulatedCrawl, type Wrongs } from './instance/crawl.ts';
+import { type Crawl, type CrawlParts, SimulatedCrawl, type Wrongs } from './instance/crawl.ts';
+import { HostCrawl } from './instance/host-crawl.ts';
 import { Life } from './instance/life.ts';
 import { type MessageParts, Messages } from './instance/messages.ts';
 import { heartbeatOf, progressOf, type Reported } from './instance/report.ts';
@@ -60,7 +61,7 @@ export class SimulatedInstance implements Visitor {
   readonly #keys = createKeyPair();
   readonly #life: Life;
   readonly #shard: Shard;
-  readonly #crawl: SimulatedCrawl;
+  readonly #crawl: Crawl;
   readonly #uploads: SimulatedUploads;
   readonly #messages: Messages;
   #isReady = false;
@@ -86,7 +87,7 @@ export class SimulatedInstance implements Visitor {
     const onChange = (): void => this.#speak();
     this.#life = life;
     this.#shard = shard;
-    this.#crawl = new SimulatedCrawl({
+    const parts: CrawlParts = {
       instance: this,
       settings,
       shard,
@@ -99,7 +100,8 @@ export class SimulatedInstance implements Visitor {
         if (settings.links === 'report') this.#uploads.hurry(atMs);
         this.#speak();
       },
-    });
+    };
+    this.#crawl = site.manyHosts === undefined ? new SimulatedCrawl(parts) : new HostCrawl(parts, site.manyHosts);
     this.#uploads = new SimulatedUploads({ ...options, life, shard, privateKey, onChange });
     this.#messages = new Messages({ ...options, life, privateKey });
   }
@@ -131,7 +133,12 @@ export class SimulatedInstance implements Visitor {
   }
 
   get isCrawling(): boolean {
-    return !this.dead && !this.#crawl.isOver && this.#shard.open > 0;
+    return !this.dead && !this.#crawl.isOver && this.open > 0;
+  }
+
+  /** Products granted to it that have no outcome. */
+  get open(): number {
+    return this.#shard.open;
   }
 
   /** Products with an outcome so far. */
@@ -277,12 +284,13 @@ export class SimulatedInstance implements Visitor {
   }
 
   #heartbeat(now: number): void {
-    const { heartbeatMs } = this.#o.settings;
+    const { heartbeatMs, leaseMs } = this.#o.settings;
     this.#nextBeatMs = now + heartbeatMs;
     const heartbeat = heartbeatOf({ ...this.#parts, isClosed: this.#isClosed }, now, now + this.skewMs);
     this.#messages.sendSigned(HEARTBEAT_PATH, heartbeat, (reply) => {
       if (reply?.status === 200) {
         this.#failures = 0;
+        if (leaseMs !== undefined) this.#crawl.leaseUntilMs = now + leaseMs;
         this.#follow(reply.message as Orders);
       } else {
         const limits = { firstMs: Math.min(250, heartbeatMs), maxMs: heartbeatMs };
@@ -303,6 +311,12 @@ export class SimulatedInstance implements Visitor {
     const pausedUntilMs = orders.pausedUntil === undefined ? 0 : Date.parse(orders.pausedUntil);
     this.#maxProducts = orders.maxProducts;
     const granted = shard.follow(orders, this.incident !== null);
+    const isTaking = !crawl.isOver && !drain && !sealed;
+    for (const { chunk, products } of (isTaking && orders.nextSlices) || []) {
+      if (shard.has(chunk) || shard.returned.has(chunk)) continue;
+      shard.take({ chunk, share: 0, products });
+      this.#speak();
+    }
     const changed =
       granted > 0 ||
       (robots !== null && robots.version !== crawl.robots?.version) ||

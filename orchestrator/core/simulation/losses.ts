@@ -27,11 +27,11 @@ export class Losses {
   follow(work: WorkStore, run: () => MemoryRun): void {
     const returnChunks = work.returnChunks.bind(work);
     const grant = work.grant.bind(work);
-    work.returnChunks = async (at) => {
+    work.returnChunks = async (at, ...rest) => {
       const { instances, granted } = run();
       const record = instances.get(epochKey(at));
       const owned = [...(granted.get(epochKey(at)) ?? [])];
-      const products = await returnChunks(at);
+      const products = await returnChunks(at, ...rest);
       const returned = owned.filter((c) => c.state === 'waiting');
       // A serving or finished instance only returns chunks that others can crawl sooner.
       if (record && isGivenUp(record) && record.phase !== 'done' && returned.length > 0) {

@@ -4,6 +4,7 @@ import type { RunPhase } from '../../../shared/domain/states.ts';
 import { actualCost } from '../plan/prices.ts';
 import { type TimelineEntry, timelineOf } from '../read/timeline.ts';
 import type { Losses } from './losses.ts';
+import type { HostsSeen, SimulatedHosts } from './many-hosts.ts';
 import type { Scenario } from './scenario.ts';
 import type { SimulatedWorld } from './world.ts';
 
@@ -27,6 +28,8 @@ export interface SimResult {
   reassignedAfterMs: (number | null)[];
   /** What happened, in words; times count from the start of the run. */
   timeline: TimelineEntry[];
+  /** What the many hosts saw; omitted for one site. */
+  hosts?: HostsSeen;
   /** What the simulation itself did. */
   effort: { events: number; decisions: number };
 }
@@ -37,13 +40,18 @@ export interface SimResult {
 export function resultOf(
   { db, run: { id }, cloud, clock, server }: SimulatedWorld,
   { input, plan }: Pick<Scenario, 'input' | 'plan'>,
-  losses: Losses,
+  { losses, hosts }: { losses: Losses; hosts: SimulatedHosts | null },
 ): SimResult {
   const { record, instances, items, events } = db.run(id);
   const used = [...instances.values()].filter((r) => r.instanceId !== null);
   const finishedAtMs = record.finishedAtMs ?? clock.now();
   const products = { planned: record.planned, stored: 0, gone: 0, failed: 0 };
-  for (const { outcome } of items) products[outcome ?? 'failed']++;
+  let late = 0;
+  for (const { outcome, reason } of items) {
+    products[outcome ?? 'failed']++;
+    // Hosts that never answer are part of a list of many.
+    if ((outcome ?? 'failed') === 'failed' && !(hosts !== null && reason === 'network')) late++;
+  }
   // As EC2 bills it, which need not be what the main server has noticed.
   const homes = (plan.regions ?? []).flatMap(({ region, instances: n }) =>
     Array.from({ length: n }, () => ({ region })),
@@ -58,7 +66,7 @@ export function resultOf(
     state: record.phase,
     reason: record.reason,
     exitCode: record.exitCode ?? EXIT.internal,
-    onTime: finishedAtMs <= record.deadlineAtMs && products.failed === 0,
+    onTime: finishedAtMs <= record.deadlineAtMs && late === 0,
     endMs: finishedAtMs - record.startedAtMs,
     products,
     instances: {
@@ -71,6 +79,7 @@ export function resultOf(
     instanceMs: billed.reduce((sum, i) => sum + i.endedAtMs - i.launchedAtMs, 0),
     reassignedAfterMs: losses.latencies(),
     timeline: timelineOf(record, events).map(({ atMs, text }) => ({ atMs: atMs - record.startedAtMs, text })),
+    ...(hosts === null ? {} : { hosts: hosts.seen }),
     effort: { events: clock.events, decisions: server?.rounds ?? 0 },
   };
 }

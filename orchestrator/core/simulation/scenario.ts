@@ -1,6 +1,7 @@
 /**
  * What is simulated: the fleet that was planned, how the outside usually behaves, and how often something goes wrong.
  */
+import type { HostLoad } from '../plan/host-sums.ts';
 import type { Plan, PlanInput } from '../plan/plan.ts';
 
 /** Chances that something goes wrong, each of one instance. */
@@ -60,13 +61,22 @@ export interface Scenario {
   plan: Plan;
   rules: Rules;
   chances: Chances;
+  /** What is listed of each of many hosts; omitted: it is one site. */
+  loads?: readonly HostLoad[];
 }
 
 /** A calm day for this plan, with these changes. */
 export function scenarioOf(
   input: PlanInput,
   plan: Plan,
-  change: { rules?: Partial<Rules>; chances?: Partial<Chances> } = {},
+  change: { rules?: Partial<Rules>; chances?: Partial<Chances>; loads?: readonly HostLoad[] | undefined } = {},
 ): Scenario {
-  return { input, plan, rules: { ...USUAL_RULES, ...change.rules }, chances: { ...NO_CHANCES, ...change.chances } };
+  const { rules, chances, loads } = change;
+  return {
+    input,
+    plan,
+    rules: { ...USUAL_RULES, ...rules },
+    chances: { ...NO_CHANCES, ...chances },
+    ...(loads === undefined ? {} : { loads }),
+  };
 }

@@ -2,13 +2,14 @@
  * Plays a scenario through: the real main server in a modelled world, from the first claim to the last terminated
  * instance.
  */
-import { ONE_DOMAIN } from '../../../shared/domain/domains.ts';
+import { ANY_HOST, ONE_DOMAIN } from '../../../shared/domain/domains.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { Random } from '../../../shared/ports/random.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
-import type { NewRun, ResultStore } from '../model/stores.ts';
+import type { ResultStore, RunToStore } from '../model/stores.ts';
 import { newRunKeys } from '../new-run.ts';
+import { nightRulesOf } from '../plan/host-sums.ts';
 import type { Plan, PlanInput } from '../plan/plan.ts';
 import { architectureOf } from '../plan/instance-types.ts';
 import { MemoryCompute } from './cloud/memory-compute.ts';
@@ -19,6 +20,7 @@ import type { EventClock } from './event-clock.ts';
 import type { SimulatedInstance } from './instance.ts';
 import type { Site } from './instance/site.ts';
 import { Losses } from './losses.ts';
+import { drawSilent, type HostList, listOf, SimulatedHosts } from './many-hosts.ts';
 import { resultOf, type SimResult } from './result.ts';
 import { OUTSIDE, type Scenario } from './scenario.ts';
 import { createMemoryStores } from './stores/create-memory-stores.ts';
@@ -56,7 +58,7 @@ export async function simulate(
     if (fleet.faults.length > 0) throw fleet.faults[0];
     const ended = world.server?.ended ?? null;
     if (ended !== null && ended.error !== null) throw ended.error;
-    if (ended !== null) return resultOf(world, scenario, stage.losses);
+    if (ended !== null) return resultOf(world, scenario, stage);
     if (!isMore || clock.now() > lastMs)
       throw new Error(`the simulated run does not end: it is ${world.db.run(world.run.id).record.phase}`);
     onStep?.(world);
@@ -67,6 +69,8 @@ export async function simulate(
 class Stage {
   readonly world: SimulatedWorld;
   readonly losses = new Losses(() => this.world.clock.now());
+  /** The many hosts; null for one site. */
+  readonly hosts: SimulatedHosts | null;
   readonly #scenario: Scenario;
   readonly #draws: Draws;
   readonly #fates = new Map<string, Fate>();
@@ -77,9 +81,14 @@ class Stage {
     const { input } = scenario;
     this.#scenario = scenario;
     this.#draws = new Draws(scenario, random);
+    const list =
+      scenario.loads &&
+      listOf(scenario.loads, nightRulesOf(input), { deadlineMs: input.deadlineMs, size: scenario.plan.chunkSize });
+    const silent = drawSilent(list?.hosts ?? [], input.hosts?.deadShare ?? 0, random);
+    this.hosts = list === undefined ? null : new SimulatedHosts(() => this.world.clock.now(), silent);
     this.world = new SimulatedWorld({
-      run: newRunOf(scenario),
-      productIds: Array.from({ length: input.products }, (_, i) => String(i + 1)),
+      run: newRunOf(scenario, list),
+      productIds: list?.productIds ?? Array.from({ length: input.products }, (_, i) => String(i + 1)),
       cloud: (clock, isHealthy) => this.#cloud(clock, isHealthy),
       stores: (db, clock) => {
         const stores = createMemoryStores(db);
@@ -147,6 +156,7 @@ class Stage {
     const isOfShare = (n: number, share: number): boolean => Math.floor(n * share) > Math.floor((n - 1) * share);
     const hasFurther = this.#scenario.plan.pages !== undefined;
     return {
+      ...(this.hosts === null ? {} : { manyHosts: this.hosts }),
       pace: (products) => this.#draws.pace(products),
       onRequest: () => undefined,
       treat: ({ address }) => (this.#refused.delete(address) ? 'ban' : 'fine'),
@@ -197,8 +207,9 @@ const MAPPING: Mapping = { pages: [{ name: 'product', urlPatterns: [], urlParser
 const pagesAtOnceOf = ({ pagesAtOnce = 1 }: PlanInput): { pagesAtOnce?: number } =>
   pagesAtOnce === 1 ? {} : { pagesAtOnce };
 
-function newRunOf({ input, plan, rules }: Scenario): NewRun {
+function newRunOf({ input, plan, rules }: Scenario, list: HostList | undefined): RunToStore {
   return {
+    ...(list === undefined ? {} : { chunks: list.chunks }),
     id: RUN_ID,
     parentId: null,
     startedAtMs: START_MS,
@@ -206,10 +217,13 @@ function newRunOf({ input, plan, rules }: Scenario): NewRun {
     dryRun: true,
     settings: {
       site: {
-        productUrl: (input.domains ?? ONE_DOMAIN).map(({ share }, i) => ({
-          url: `http://shop${i + 1}.simulation/item/{id}`,
-          weight: share,
-        })),
+        productUrl:
+          list === undefined
+            ? (input.domains ?? ONE_DOMAIN).map(({ share }, i) => ({
+                url: `http://shop${i + 1}.simulation/item/{id}`,
+                weight: share,
+              }))
+            : ANY_HOST,
         intervalMs: plan.intervalMs,
         maxRatePerSecond: input.maxRatePerSecond,
         userAgent: 'simulation/1.0',

@@ -19,7 +19,7 @@ import { readPart } from '../act/results/load-parts.ts';
 import { packSettingsOf } from '../act/launches/crawl-settings.ts';
 import type { ObjectName } from '../model/core.ts';
 import { regionsOf } from '../model/run-settings.ts';
-import type { LockHolder, NewRun } from '../model/stores.ts';
+import type { LockHolder, RunToStore } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
@@ -62,7 +62,7 @@ export interface ModelledCloud extends ModelledRegion {
 }
 
 export interface WorldOptions {
-  run: NewRun;
+  run: RunToStore;
   productIds: readonly string[];
   /** EC2, ELBv2 and S3 on the clock of this world. `isHealthy`: what a health check of an instance finds. */
   cloud: (clock: EventClock, isHealthy: (id: string) => boolean) => ModelledCloud;
@@ -110,7 +110,7 @@ export interface ServerProcess extends MainServer {
 export class SimulatedWorld {
   readonly clock = new EventClock(START_MS);
   readonly db = new MemoryDatabase();
-  readonly run: NewRun;
+  readonly run: RunToStore;
   readonly cloud: ModelledCloud;
   readonly stores: MemoryStores;
   readonly fleet: SimulatedFleet;

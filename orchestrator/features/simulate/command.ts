@@ -1,14 +1,17 @@
 /** `orchestrator simulate`: runs on a virtual clock, with failures, as often as requested. Touches nothing. */
 import type { Features } from '../../core/feature.ts';
 import { existsSync } from 'node:fs';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { openDatabase } from '../../core/db/connect.ts';
 import { largestChunk, shareOf, workOf } from '../../core/plan/fleet-sums.ts';
+import { type HostLoad, nightOfHosts, nightRulesOf } from '../../core/plan/host-sums.ts';
 import type { Plan, PlanInput } from '../../core/plan/plan.ts';
+import { zipfLoads } from '../../core/simulation/many-hosts.ts';
 import { planRun } from '../../core/plan/plan-run.ts';
-import { renderPlan } from '../../core/plan/render-plan.ts';
+import { hosts, noun, renderPlan, tonight } from '../../core/plan/render-plan.ts';
 import { renderSummary, renderTimeline } from './render-summary.ts';
 import type { SimResult } from '../../core/simulation/result.ts';
 import { type Chances, NO_CHANCES, type Rules, scenarioOf } from '../../core/simulation/scenario.ts';
@@ -16,7 +19,7 @@ import { simulate } from '../../core/simulation/simulation.ts';
 import { summarize } from './summary.ts';
 import { type Config, type Environment, type FlagValue, loadConfig } from '../../core/config/load-config.ts';
 import { configSchema } from '../../core/config/schema.ts';
-import { planInputOf, planWhatFits, refusalOfPlan, unbalanced } from '../../core/prepare/make-plan.ts';
+import { planInputOf, type PlanFacts, planWhatFits, refusalOfPlan, unbalanced } from '../../core/prepare/make-plan.ts';
 import { offlineFacts } from '../../core/prepare/preflight.ts';
 import { type ProductList, readList } from '../../core/prepare/products.ts';
 import { assumedTarget } from '../../core/config/target.ts';
@@ -33,6 +36,12 @@ export interface SimulateOptions {
   /** Simulates with this many, whatever the plan says. */
   instances?: number | undefined;
   chances: Partial<Chances>;
+  /** Records at this number of hosts, in place of products of one site. */
+  hosts?: number | undefined;
+  /** How unevenly records fall on hosts; 1 is usual, 0 even. */
+  zipf?: number | undefined;
+  /** Share of hosts that never answer. */
+  dead?: number | undefined;
   runs: number;
   seed: number;
   /** Boot and page times of this machine. */
@@ -59,15 +68,21 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
   const products = count === undefined ? await readTonight(config) : { ids: [], duplicates: 0 };
   const target = assumedTarget(config, options.dryRun, options.environment);
   const facts = await offlineFacts({ config, target, products });
-  const night = planWhatFits(facts, count);
-  refuseTooMany(night.plan.products);
-  const balanced = { ...planInputOf(facts), products: night.plan.products };
-  const input = night.plan.noBalancer ? unbalanced(balanced) : balanced;
+  if (options.hosts === undefined && (options.zipf !== undefined || options.dead !== undefined))
+    throw new AppError('usage', '--zipf and --dead are about the hosts of --hosts', {
+      hint: 'Add --hosts with the number of hosts, such as --hosts 20000.',
+    });
+  const loads = options.hosts && zipfLoads(options.hosts, count ?? products.ids.length, options.zipf ?? 1);
+  const night = loads ? nightOfMany(facts, loads, options) : nightOfSite(facts, count);
+  const { input } = night;
+  refuseTooMany(input.products);
   const plan = withInstances(night.plan, input, options.instances);
   if (plan.verdict !== 'feasible' && options.instances === undefined) return refuse(plan, output);
   const scenario = scenarioOf(input, plan, {
-    rules: rulesOf(config),
+    // Hosts that never answer fail a share of the records, which only a configuration can judge.
+    rules: { ...rulesOf(config), ...(loads && path === null ? { maxFailed: 1 } : {}) },
     chances: { ...NO_CHANCES, ...options.chances },
+    ...(loads ? { loads } : {}),
   });
   const results: SimResult[] = [];
   for (let run = 0; run < options.runs; run++) {
@@ -77,8 +92,9 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
   const summary = summarize(scenario, results);
   const [only] = results;
   output.line(
-    `${plan.products.toLocaleString('en-US')} products on ${plan.instances} x ${plan.instanceType}, seed ${options.seed}`,
+    `${plan.products.toLocaleString('en-US')} ${noun(plan)}s on ${plan.instances} x ${plan.instanceType}, seed ${options.seed}`,
   );
+  if (plan.manyHosts) output.line(`${tonight(plan.manyHosts)}; hosts: ${hosts(plan.manyHosts)}`);
   output.line();
   if (options.runs === 1 && only) output.line(`${renderTimeline(only)}\n`);
   output.line(renderSummary(summary));
@@ -88,6 +104,38 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
     ...(options.runs === 1 && only ? { timeline: only.timeline } : {}),
   });
   return summary.exitCode;
+}
+
+interface Night {
+  plan: Plan;
+  input: PlanInput;
+}
+
+function nightOfSite(facts: PlanFacts, count: number | undefined): Night {
+  const { plan } = planWhatFits(facts, count);
+  const balanced = { ...planInputOf(facts), products: plan.products };
+  return { plan, input: plan.noBalancer ? unbalanced(balanced) : balanced };
+}
+
+/** Pages of an instance at once over many hosts, unless the configuration says so. */
+const PLACES = 8;
+
+function nightOfMany(facts: PlanFacts, loads: readonly HostLoad[], { dead = 0 }: SimulateOptions): Night {
+  const { pagesAtOnce = PLACES, ...given } = planInputOf(facts);
+  const site = { ...given, pagesAtOnce };
+  const hosts = nightOfHosts(loads, nightRulesOf(site), dead);
+  if (hosts.records === 0 && hosts.listed > 0) {
+    const pace = `one request per ${formatDuration(site.intervalMs)} and host`;
+    throw new AppError(
+      'infeasible',
+      `no record can be asked for within ${formatDuration(site.deadlineMs)} at ${pace}`,
+      {
+        hint: 'Each host is asked for its robots.txt first and hourly. Lengthen --deadline or shorten --interval.',
+      },
+    );
+  }
+  const input = { ...site, products: hosts.records, hosts };
+  return { input, plan: planRun(input, seededRandom(1)) };
 }
 
 /** What the flags leave of the configuration, or of the defaults without one. */

@@ -5,7 +5,7 @@ import type { Chances } from '../../core/simulation/scenario.ts';
 import type { SimulateOptions } from './command.ts';
 import type { Given, FeatureDeclaration } from '../../cli/program/feature.ts';
 import { dryRunFlag, flag, deadlineFlag, maxCostFlag, optionalConfigFlag } from '../../cli/program/flags.ts';
-import { readCount, readDuration, readSeed, readShare } from '../../cli/program/readers.ts';
+import { readCount, readDuration, readExponent, readSeed, readShare } from '../../cli/program/readers.ts';
 
 export const SIMULATE: FeatureDeclaration = {
   commands: [
@@ -28,6 +28,9 @@ export const SIMULATE: FeatureDeclaration = {
         flag('--bans <share>', 'share of addresses that the site bans', readShare),
         flag('--slow <share>', 'share of instances that keep a tenth of the pace', readShare),
         flag('--boot-failures <share>', 'share of launches that never say hello', readShare),
+        flag('--hosts <number>', 'records at this number of hosts, in place of one site', readCount),
+        flag('--zipf <exponent>', 'how unevenly records fall on --hosts: 0 evenly, 1 as usual', readExponent),
+        flag('--dead <share>', 'share of --hosts that never answer', readShare),
         flag('--runs <number>', 'number of runs; a single one prints its timeline', readCount).default(20),
         flag('--seed <number>', 'the same seed gives the same runs', readSeed).default(1),
         dryRunFlag,

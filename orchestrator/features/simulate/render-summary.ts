@@ -3,7 +3,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { dollars, percent } from '../../core/plan/wording.ts';
 import type { SimResult } from '../../core/simulation/result.ts';
 import type { Chances } from '../../core/simulation/scenario.ts';
-import type { SimSummary } from './summary.ts';
+import type { SimHosts, SimSummary } from './summary.ts';
 
 const LABEL = 14;
 
@@ -43,7 +43,13 @@ export function renderSummary(summary: SimSummary): string {
         ? 'no products of a lost instance had to move'
         : `after ${formatDuration(reassignmentMs.p50)} (half of ${reassignmentMs.losses} losses), at most ${formatDuration(reassignmentMs.max)}`,
     ),
+    ...(summary.hosts === undefined ? [] : [row('hosts', hosts(summary.hosts))]),
   ].join('\n');
+}
+
+function hosts({ listed, requests, minGapMs, twoOwners }: SimHosts): string {
+  const gap = minGapMs === null ? 'none asked twice' : `smallest gap at one ${formatDuration(minGapMs)}`;
+  return `${count(listed)}, ${count(requests)} requests; ${gap}; asked by two instances at once: ${count(twoOwners)} times`;
 }
 
 /** What happened in one run, in the order of time. */

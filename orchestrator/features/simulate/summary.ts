@@ -37,6 +37,18 @@ export interface SimSummary {
    * loss.
    */
   reassignmentMs: { losses: number; p50: number; max: number } | null;
+  /** What the hosts saw; omitted for one site. */
+  hosts?: SimHosts;
+}
+
+export interface SimHosts {
+  listed: number;
+  /** Requests of a run, on average, robots.txt included. */
+  requests: number;
+  /** The shortest time between two requests to one host in any run; null before any second one. */
+  minGapMs: number | null;
+  /** Requests of an instance to a host that another one had taken over from it, in all runs. */
+  twoOwners: number;
 }
 
 export function summarize({ plan, input, chances }: Scenario, results: readonly SimResult[]): SimSummary {
@@ -76,6 +88,18 @@ export function summarize({ plan, input, chances }: Scenario, results: readonly 
       latencies.length === 0
         ? null
         : { losses: latencies.length, p50: quantile(latencies, 0.5), max: latencies.at(-1)! },
+    ...(plan.manyHosts === undefined ? {} : { hosts: hostsOf(plan.manyHosts.hosts, results) }),
+  };
+}
+
+function hostsOf(listed: number, results: readonly SimResult[]): SimHosts {
+  const seen = results.flatMap(({ hosts }) => hosts ?? []);
+  const gaps = seen.flatMap(({ minGapMs }) => minGapMs ?? []);
+  return {
+    listed,
+    requests: seen.reduce((sum, { requests }) => sum + requests, 0) / Math.max(1, seen.length),
+    minGapMs: gaps.length === 0 ? null : Math.min(...gaps),
+    twoOwners: seen.reduce((sum, { twoOwners }) => sum + twoOwners, 0),
   };
 }
 
@@ -83,9 +107,12 @@ export function summarize({ plan, input, chances }: Scenario, results: readonly 
 export const wasteOf = (plan: Plan, pagesEach: number): number =>
   plan.instances / Math.max(Number.MIN_VALUE, requestsMsOf(plan, pagesEach) / plan.deadlineMs);
 
-/** Time that one address would need for the requests alone: to the busiest domain, as others come between. */
-const requestsMsOf = ({ products, intervalMs, domains }: Plan, pagesEach: number): number =>
-  products * pagesEach * intervalMs * (domains?.busiestShare ?? 1);
+/**
+ * Time that one address would need for the requests alone: to the busiest domain, as others come between. Over many
+ * hosts the time of its places.
+ */
+const requestsMsOf = ({ products, intervalMs, domains, manyHosts, paceMs }: Plan, pagesEach: number): number =>
+  manyHosts !== undefined ? products * paceMs : products * pagesEach * intervalMs * (domains?.busiestShare ?? 1);
 
 function usualExit(results: readonly SimResult[]): ExitCode {
   const counts = new Map<ExitCode, number>();

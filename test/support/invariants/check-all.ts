@@ -1,6 +1,7 @@
 /** All invariants over one history. I13 has no checker of its own: after a kill and a restart the others hold. */
 import { checkLaunches, checkLeftovers, checkSpend, checkWaits } from './fleet.ts';
 import { checkLinks } from './frontier.ts';
+import { checkHosts } from './hosts.ts';
 import type { History, Invariant, Violation } from './history.ts';
 import { checkLeases, checkOutcomes, checkPartial, checkResults, checkRows } from './products.ts';
 import { checkDeadline, checkPoliteness, checkIntruders, checkSecrets } from './time.ts';
@@ -20,6 +21,7 @@ const INVARIANTS: Record<Violation['invariant'], Invariant> = {
   I12: checkSecrets,
   I14: checkLinks,
   I15: checkPartial,
+  I16: checkHosts,
 };
 
 /** Empty when all of them hold. */

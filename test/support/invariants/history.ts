@@ -45,6 +45,14 @@ export interface SeenRequest {
   cap: SeenCap | null;
 }
 
+/** A request to one of many hosts, for a page or for its robots.txt. */
+export interface SeenHostRequest {
+  atMs: number;
+  host: string;
+  slot: number;
+  epoch: number;
+}
+
 /** The rate of this number of addresses at this interval, all together. */
 interface SeenCap {
   /** When it was asked for. */
@@ -133,6 +141,8 @@ export interface History {
   gcUntilMs: number | null;
   machines: readonly SeenMachine[] | null;
   requests: readonly SeenRequest[] | null;
+  /** Of a run of many hosts. */
+  hostRequests: readonly SeenHostRequest[] | null;
   grants: readonly SeenGrant[] | null;
   intruders: readonly SeenIntruder[] | null;
   writes: readonly SeenWrite[] | null;

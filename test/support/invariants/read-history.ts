@@ -44,6 +44,7 @@ export async function readHistory(
     gcUntilMs: null,
     machines,
     requests: null,
+    hostRequests: null,
     grants: null,
     intruders: null,
     writes: null,

@@ -15,6 +15,7 @@ import type { OwnIncident, Site, Visitor } from './site.ts';
 export interface Wrongs {
   forgetsPace?: boolean;
   keepsCrawlingBanned?: boolean;
+  ignoresLease?: boolean;
 }
 
 export interface CrawlParts {
@@ -29,6 +30,48 @@ export interface CrawlParts {
   onFirstResult: (atMs: number) => void;
   /** The last product that waited is done. */
   onEmpty: (atMs: number) => void;
+}
+
+/**
+ * The crawl of a modelled instance, of one site or of many hosts. It does everything that is due when `advance` is
+ * called, and says when to call it again.
+ */
+export interface Crawl {
+  readonly incident: OwnIncident | null;
+  /** The rules that it knows; null before the first, and where each host has its own. */
+  robots: RobotsPolicy | null;
+  /** The interval as ordered, whatever the Crawl-delay of a domain. */
+  intervalMs: number;
+  deadlineMs: number;
+  /** By order; 0 without a pause. */
+  pausedUntilMs: number;
+  /** Of many hosts: no request begins from then on, unless the main server has been heard meanwhile. */
+  leaseUntilMs: number;
+  isSealed: boolean;
+  /** The pages under way are the last ones, by order. */
+  isDraining: boolean;
+  /** No request follows: what is left is to upload. */
+  isOver: boolean;
+  /** The shortest time between two requests to one domain or host; null before the second. */
+  readonly minGapMs: number | null;
+  readonly tally: Tally;
+  /** Products stored since a ban, at the domain with the fewest, while its interval is longer for it; else null. */
+  readonly sinceBan: number | null;
+  /** The process died, and another begins at that time. `lost`: results whose records did not reach the disk whole. */
+  restart(atMs: number, lost: number): void;
+  /** The queue or the orders have changed. */
+  wake(now: number): void;
+  begin(verdict: OwnIncident['verdict'], rule: string, now: number, domain: number): void;
+  /** The main server's decision about a suspicion; ignored without one. */
+  decide(verdict: 'ok' | 'banned', now: number): void;
+  /** Ends what is over, takes pages that have come, and sends requests that are due. */
+  advance(now: number): void;
+  /** When it has to act again; Infinity for never. */
+  dueMs(now: number): number;
+  /** Chunks that were begun, or are next: they are not returned. */
+  visited(): ReadonlySet<string>;
+  /** The time since the last right page; null without one. */
+  okAgoMs(now: number): number | null;
 }
 
 interface AtDomain {
@@ -57,7 +100,7 @@ interface Page {
 type Tally = Pick<Progress, 'tried' | 'unavailable' | 'served' | 'pageMs'>;
 const NO_TALLY: Tally = { tried: 0, unavailable: 0, served: 0, pageMs: null };
 
-export class SimulatedCrawl {
+export class SimulatedCrawl implements Crawl {
   incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;
   /** The interval as ordered, whatever the Crawl-delay of a domain. */
@@ -65,6 +108,7 @@ export class SimulatedCrawl {
   deadlineMs: number;
   /** By order; 0 without a pause. */
   pausedUntilMs = 0;
+  leaseUntilMs = Infinity;
   isSealed = false;
   /** The page under way is the last one, by order. */
   isDraining = false;

@@ -1,13 +1,13 @@
 /** What a modelled instance reports in its heartbeats. */
 import { type Heartbeat, type Incident, NO_PROGRESS, type Progress } from '../../../../shared/wire/callbacks.ts';
-import type { SimulatedCrawl } from './crawl.ts';
+import type { Crawl } from './crawl.ts';
 import type { Shard } from './shard.ts';
 import type { OwnIncident } from './site.ts';
 import type { SimulatedUploads } from './uploads.ts';
 
 export interface Reported {
   shard: Shard;
-  crawl: SimulatedCrawl;
+  crawl: Crawl;
   uploads: SimulatedUploads;
   /** The main server has confirmed the completion. */
   isClosed: boolean;

@@ -3,7 +3,7 @@
  * crash of the process. Knows no time and no messages. The same rules as crawl-api/queue/queue-state.ts: the contract
  * of an instance tests both.
  */
-import { domainOf, type ProductUrl, templateAt, templatesOf } from '../../../../shared/domain/domains.ts';
+import { domainOf, isAnyHost, type ProductUrl, templateAt, templatesOf } from '../../../../shared/domain/domains.ts';
 import { isRetryable } from '../../../../shared/domain/outcome.ts';
 import { type Product, productUrl } from '../../../../shared/domain/product.ts';
 import type { Orders, PartRef } from '../../../../shared/wire/callbacks.ts';
@@ -51,6 +51,9 @@ export interface Cut {
 
 const KEPT_HEAD = 1_024;
 
+/** The host of a URL, as the simulation spells them. */
+const hostOf = (url: string): string => url.slice(url.indexOf('//') + 2, url.indexOf('/', url.indexOf('//') + 2));
+
 export class Shard {
   readonly #productUrl: ProductUrl;
   readonly #paceOf: (products: number) => Pace;
@@ -62,7 +65,12 @@ export class Shard {
   readonly #returned = new Set<string>();
   /** Products granted to it, also those with an outcome. */
   readonly #known = new Set<number>();
-  readonly #lines: readonly Line[];
+  readonly #lines: Line[];
+  /** The hosts of a run of many, by their place among the lines. */
+  readonly #keys = new Map<string, number>();
+  readonly #hostKeys: string[] = [];
+  /** Places of lines that have got products since they were last looked at. */
+  readonly fresh = new Set<number>();
   /** Products that were under way together when the process died: each is tried alone, in this order. */
   readonly doubted: Queued[] = [];
   readonly #parts: PartRef[] = [];
@@ -145,8 +153,9 @@ export class Shard {
       }
       this.#known.add(product.n);
       this.open++;
-      const domain = domainOf(this.#productUrl, product.id);
+      const domain = this.#domainOf(product.id);
       const line = this.#lineOf(domain);
+      this.fresh.add(domain);
       const { gapMs, pageMs } = pace;
       const fresh = { asked: false, again: false, first: null, deaths: 0 };
       line.waiting.push({ ...fresh, product, chunk: id, domain, line, gapMs, pageMs });
@@ -158,6 +167,33 @@ export class Shard {
     if (!this.#offered.delete(id)) return;
     this.held -= this.#chunks.get(id)?.size ?? 0;
     this.#chunks.delete(id);
+  }
+
+  /** The place of a product's line: its domain; of many hosts the place of its own. */
+  #domainOf(id: string): number {
+    if (!isAnyHost(this.#productUrl)) return domainOf(this.#productUrl, id);
+    const key = hostOf(id);
+    const known = this.#keys.get(key);
+    if (known !== undefined) return known;
+    this.#keys.set(key, this.#lines.length);
+    this.#hostKeys.push(key);
+    return this.#lines.push({ waiting: [], head: 0, postponed: [] }) - 1;
+  }
+
+  /** The host of a line, in a run of many hosts. */
+  hostKeyOf(domain: number): string {
+    return this.#hostKeys[domain] ?? '';
+  }
+
+  /** The chunks that have products without an outcome in a line. */
+  chunksAt(domain: number): string[] {
+    const { waiting, head, postponed } = this.#lineOf(domain);
+    return [...waiting.slice(head), ...postponed].map(({ chunk }) => chunk);
+  }
+
+  /** Something is to be confirmed before anything is crawled. */
+  get isDoubtful(): boolean {
+    return this.#doubtful.size > 0;
   }
 
   #lineOf(domain: number): Line {
@@ -252,6 +288,11 @@ export class Shard {
     else this.#finish(queued, queued.again ? { ...result, attempts: 2 } : result);
   }
 
+  /** It fails for good, without a second try. */
+  fail(queued: Queued, result: ItemResult): void {
+    this.#finish(queued, result);
+  }
+
   #postpone(queued: Queued, first: ItemResult | null): void {
     this.#remove(queued);
     queued.again = true;
@@ -311,6 +352,7 @@ export class Shard {
       queued.asked = false;
       if (queued.again) line.postponed.unshift(queued);
       else line.waiting.splice(line.head, 0, queued);
+      this.fresh.add(queued.domain);
     }
     const first = lost[0]?.queued ?? null;
     if (first === null) return null;

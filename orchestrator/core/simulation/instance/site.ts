@@ -41,8 +41,18 @@ export interface Site {
   result(product: Product, instance: Visitor): ItemResult;
   /** Sees every request, also one whose page never comes. */
   onRequest(instance: Visitor, product: Product): void;
+  /** Omitted: it is one site. */
+  manyHosts?: ManyHosts;
   /** The least time from one product to the next, and from the request to its result, for the products of a chunk. */
   pace(products: number): Pace;
+}
+
+/** The many hosts of a run, as its instances meet them. */
+export interface ManyHosts {
+  /** The host never answers. */
+  isSilent(host: string): boolean;
+  /** Sees every request to a host, for a page or for its robots.txt. */
+  onRequest(instance: Visitor, host: string): void;
 }
 
 export interface Pace {

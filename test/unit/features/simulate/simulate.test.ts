@@ -1,5 +1,6 @@
 /** The command without a configuration: its output, exit codes and refusals. */
 import { describe, expect, it } from 'vitest';
+import { expectFault } from '../../../support/expect-fault.ts';
 import { features } from '../../../support/features.ts';
 import { simulateCommand, type SimulateOptions } from '../../../../orchestrator/features/simulate/command.ts';
 
@@ -80,6 +81,31 @@ describe('orchestrator simulate', () => {
     const { exitCode, document } = await run({ products: 300, instances: 1, runs: 1 });
     expect(document).toMatchObject({ instances: { planned: 1 } });
     expect([0, 15]).toContain(exitCode);
+  });
+
+  it('simulates records at many hosts: what the night can do, why not more, and what the hosts saw', async () => {
+    const { exitCode, text, document } = await run({
+      hosts: 50,
+      zipf: 2,
+      dead: 0.1,
+      products: 2_000,
+      intervalMs: 15_000,
+    });
+    expect(exitCode).toBe(0);
+    expect(text).toMatch(/^[\d,]+ records on 1 x \S+, seed 1$/m);
+    expect(text).toMatch(
+      /^\d+ of 2,000 tonight; hosts: 50, 10 % of them without an answer; \d+ have more than a night/m,
+    );
+    expect(text).toMatch(
+      /^hosts +50, [\d,]+ requests; smallest gap at one 15.2s; asked by two instances at once: 0 times$/m,
+    );
+    expect(document).toMatchObject({ hosts: { listed: 50, twoOwners: 0 } });
+  });
+
+  it('refuses what is about hosts without any, and a pace that leaves no record to ask for', async () => {
+    await expectFault(run({ dead: 0.1 }), 'usage', /--zipf and --dead are about the hosts of --hosts/);
+    const slow = run({ hosts: 50, products: 100, intervalMs: 3_600_000 });
+    await expectFault(slow, 'infeasible', /no record can be asked for within 1h at one request per 1h and host/);
   });
 
   it('names a missing configuration file', async () => {
