@@ -1,5 +1,5 @@
 /** Products that may have no URL to request: with `site.hosts` a row's URL decides, with `{path}` its ID. */
-import { domainAt, domainOf, hasOwnUrls, type ProductUrl, templateAt, templatesOf } from './domains.ts';
+import { domainAt, domainOf, hasOwnUrls, isAnyHost, type ProductUrl, templateAt, templatesOf } from './domains.ts';
 import { fillTemplate, SEGMENTS_MARK } from './product.ts';
 import { requestIdentity } from './request-identity.ts';
 
@@ -28,7 +28,7 @@ export function readOwnUrl(productUrl: Exclude<ProductUrl, string>, given: strin
   const identity = requestIdentity({ url: url.href });
   // A URL that was parsed has ASCII characters only.
   if (identity.length > MAX_URL_BYTES) return { url: NO_URL, fault: `its URL is longer than ${MAX_URL_BYTES} bytes` };
-  const isElsewhere = domainAt(productUrl, url) === undefined;
+  const isElsewhere = !isAnyHost(productUrl) && domainAt(productUrl, url) === undefined;
   return { url: identity, fault: isElsewhere ? `${url.host} is none of site.hosts` : null };
 }
 

@@ -58,6 +58,7 @@ const LIBRARIES: Record<string, string[]> = {
   entities: ['crawl-api/extract/'],
   esbuild: ['userdata/', 'orchestrator/features/serve/bundle-page.ts'],
   tar: ['userdata/', 'sandbox/host/'],
+  tldts: ['shared/domain/host-key.ts'],
   commander: ['orchestrator/main.ts', 'orchestrator/cli/program/'],
   croner: ['orchestrator/core/config/'],
   'fastest-levenshtein': ['orchestrator/core/config/'],

@@ -317,7 +317,25 @@ function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): MappingFa
     ...canaryFaults(site, mapping),
     ...findFollowFaults(site.product_url, site.follow),
     ...findRequestFaults(site, mapping),
+    ...(site.hosts === 'any' ? anyHostFaults(site) : []),
   ];
+}
+
+/** What is about one site, and would be wrong or without effect at any other. */
+function anyHostFaults(site: ConfigValues['site']): MappingFault[] {
+  const none = (value: object): boolean => Object.keys(value).length === 0;
+  const rules: Record<string, [boolean, string]> = {
+    render: [site.render === 'http', 'must be http: an instance with a browser has one page at a time'],
+    max_rate: [site.max_rate === null, 'is about the fleet and one site: here each host has its interval'],
+    conditional: [!site.conditional, 'is not built for any hosts yet'],
+    canaries: [site.canaries.length === 0, 'are pages of one site'],
+    headers: [none(site.headers), 'would go to hosts that you do not know'],
+    cookies: [none(site.cookies), 'would go to hosts that you do not know'],
+    follow: [site.follow.hosts.length === 0, 'must have no hosts: each record has its own'],
+  };
+  return Object.entries(rules).flatMap(([key, [isFine, why]]) =>
+    isFine ? [] : [{ path: ['site', key], message: `goes not with hosts: any: it ${why}` }],
+  );
 }
 
 /** A rule that matches good pages would ban every address at its first one. */

@@ -92,8 +92,10 @@ const siteKeys = z.strictObject({
       'URL of a product page; `{id}` stands for the percent-encoded product ID, and may be in `request.body` instead; `{path}` in its place stands for an ID with slashes: each step of it is encoded. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own; each may have `headers`, `cookies` and `language` of its own. See [domains.md](domains.md). Required, unless `hosts` takes its place.',
     )
     .default([]),
-  hosts: orNull(hosts()).describe(
-    'In place of `product_url`, where each product has its own URL: the hosts of the shop, such as `["https://shop.example"]`, at most 10. `products.query` then yields a column `url` beside `id`. See [urls.md](urls.md).',
+  hosts: orNull(
+    z.union([z.literal('any'), hosts()], { error: 'must be a list such as ["https://shop.example"], or any' }),
+  ).describe(
+    'In place of `product_url`, where each product has its own URL: the hosts of the shop, such as `["https://shop.example"]`, at most 10. `products.query` then yields a column `url` beside `id`. See [urls.md](urls.md). `any`: records at any hosts, each in a pace of its own; only `plan` knows it so far. See [hosts.md](hosts.md).',
   ),
   request: orNull(requestSection()).describe(
     'How products are requested, where a GET does not give them: `{ method: POST, reads_only: true, body: { query: "query($id: ID!) { product(id: $id) { title } }", variables: { id: "{id}" } } }`. Plain HTTP only. See [json-api.md](json-api.md).',
@@ -239,6 +241,7 @@ export const siteSection = siteKeys
   })
   .overwrite((site) => {
     if (site.hosts === null) return site;
+    if (site.hosts === 'any') return { ...site, product_url: [] };
     const urls = site.hosts.map((host) => ({ url: host + URL_MARK, weight: 1 }));
     const canaries = site.canaries.map(({ id, fields }) => ({ id: readOwnUrl(urls, id).url, fields }));
     return { ...site, product_url: urls, canaries };

@@ -12,6 +12,11 @@ export interface HostLoad {
   delayMs: number;
 }
 
+/** A host of a list, by its name. */
+export interface HostRecords extends HostLoad {
+  host: string;
+}
+
 /** What one night does of one host. */
 export interface HostNight {
   records: number;
@@ -36,6 +41,8 @@ export interface HostsPlan {
   nights: number;
   /** Share of the hosts that never answer, as far as earlier runs know. */
   deadShare: number;
+  /** Some of those with most records, where their names are known. */
+  fullest?: readonly HostRecords[];
 }
 
 /** What bounds a night, of the input of its plan. */

@@ -1,6 +1,7 @@
 /** The plan as people read it: plain text, at most 80 columns. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import type { HostsPlan } from './host-sums.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import type { HostRecords, HostsPlan } from './host-sums.ts';
 import type { GrowthPlan, Plan, RecrawlPlan, RegionShare, RotationPlan } from './plan.ts';
 import { dollars, percent, plural, roundUp } from './wording.ts';
 
@@ -19,6 +20,7 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
   const lines = [
     ...row(`${noun(plan)}s`, plan.manyHosts ? tonight(plan.manyHosts) : thousands(plan.products)),
     ...(plan.manyHosts ? row('hosts', hosts(plan.manyHosts)) : []),
+    ...(plan.manyHosts?.fullest ? row('fullest', plan.manyHosts.fullest.map(fullest).join(', ')) : []),
     ...(plan.pages ? row('pages', pages(plan, plan.pages)) : []),
     ...(plan.recrawl ? recrawl(plan.recrawl) : []),
     ...row(
@@ -83,6 +85,8 @@ export function hosts({ hosts: count, cutHosts, nights, deadShare }: HostsPlan):
     : 'one is slower than a night is long';
   return `${thousands(count)}${dead}; ${thousands(cutHosts)} ${cutHosts === 1 ? 'has' : 'have'} more than a night allows at ${cutHosts === 1 ? 'its' : 'their'} pace, whatever the fleet: ${most}`;
 }
+
+const fullest = ({ host, records }: HostRecords): string => `${oneLine(host)} ${thousands(records)}`;
 
 function pages({ products }: Plan, { mean, max }: NonNullable<Plan['pages']>): string {
   const each = `${thousands(mean)} a product on average, at most ${thousands(max)} (site.pages_per_product)`;

@@ -15,6 +15,7 @@ import { balancerAddresses, NO_BALANCER } from '../model/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../plan/instance-types.ts';
 import { planRun } from '../plan/plan-run.ts';
 import type { AskedPace } from '../plan/host-pace.ts';
+import { type HostRecords, nightOfHosts, nightRulesOf } from '../plan/host-sums.ts';
 import type { Plan, PlanInput, QuotaFacts } from '../plan/plan.ts';
 import { rotationFault, shortestRotationMs } from '../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
@@ -78,7 +79,7 @@ export function planInputOf({
   // Not its interval: the run may be reset to what is configured.
   const delays = paces.map(() => kept.operatorPace?.intervalMs ?? 0);
   const named = aws.load_balancer === NO_BALANCER ? null : aws.load_balancer;
-  return {
+  const input: PlanInput = {
     products: products.ids.length,
     deadlineMs: deadlineOf(config),
     intervalMs: intervalUnder(robots, site.interval),
@@ -112,6 +113,16 @@ export function planInputOf({
     ...(prices.lists.length === 0 ? {} : { prices: prices.lists }),
     instanceTypes: aws.instance_types,
   };
+  return products.loads === undefined ? input : overHosts(input, products.loads);
+}
+
+/** Hosts that a plan names. */
+const NAMED_HOSTS = 3;
+
+/** The night that these hosts allow. */
+function overHosts(input: PlanInput, loads: readonly HostRecords[]): PlanInput {
+  const night = nightOfHosts(loads, nightRulesOf(input));
+  return { ...input, products: night.records, hosts: { ...night, fullest: loads.slice(0, NAMED_HOSTS) } };
 }
 
 /** The same without a load balancer. */
@@ -222,6 +233,9 @@ const findsFurtherPages = ({ discovery, mapping }: Config): boolean =>
 /** The user's load balancer exists already: only its health checks take half a minute. */
 const OWN_BALANCER_MS = 30_000;
 
+/** No instance crawls any hosts yet. */
+export const PLANNED_ONLY = 'site.hosts: any is planned and simulated only so far: orchestrator run refuses it';
+
 function warningsOf(config: Config, products: ProductList): string[] {
   const { site } = config.values;
   return [
@@ -229,6 +243,7 @@ function warningsOf(config: Config, products: ProductList): string[] {
     ...(config.misspelt ?? []),
     ...denyWarnings(config),
     ...(products.urlNotes ?? []),
+    ...(products.loads === undefined ? [] : [PLANNED_ONLY]),
     ...(products.duplicates > 0
       ? [
           `${plural(products.duplicates, 'ID')} ${products.duplicates === 1 ? 'is' : 'are'} listed more than once; each product is crawled once`,

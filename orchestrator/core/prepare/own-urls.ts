@@ -1,10 +1,12 @@
 /** What a plan says of products with URLs of their own, and of IDs that make no URL. */
-import { domainAt, hasOwnUrls, type ProductUrl } from '../../../shared/domain/domains.ts';
+import { domainAt, hasOwnUrls, isAnyHost, type ProductUrl } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { hostGroupOf } from '../../../shared/domain/host-key.ts';
 import { siteOrigins } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ListedUrls } from '../db/listed-urls.ts';
+import type { HostRecords } from '../plan/host-sums.ts';
 import type { HostShare } from '../plan/plan.ts';
 import { plural } from '../plan/wording.ts';
 
@@ -14,6 +16,8 @@ export interface ProductUrls {
   urls?: ReadonlyMap<string, string>;
   /** How many of the products each of `site.hosts` has; omitted without it. */
   hosts?: HostShare[];
+  /** How many of the products each host has, the fullest first, where they may be on any; else omitted. */
+  loads?: HostRecords[];
   /** What the user should know of them. */
   urlNotes?: string[];
 }
@@ -46,10 +50,27 @@ export function productUrlsOf(
     ...(unusable > 0 ? [`${have}, and will end as failed(redirect) without a request: ${which}`] : []),
   ];
   if (listed.urls === null || !hasOwnUrls(site.product_url)) return notes.length > 0 ? { urlNotes: notes } : {};
+  const { urls } = listed;
+  if (isAnyHost(site.product_url))
+    return { urls, loads: loadsOf(ids, urls), urlNotes: [...notes, ...sharedUrls(ids, urls)] };
   const hosts = countHosts(site.product_url, ids, listed.urls);
   const idle = hosts.filter(({ products }) => products === 0).map(({ origin }) => origin);
   if (idle.length > 0) notes.push(`no product has a URL on ${idle.join(', ')}, which site.hosts names`);
   return { urls: listed.urls, hosts, urlNotes: [...notes, ...sharedUrls(ids, listed.urls)] };
+}
+
+/** How many of these products each host has, the fullest first; those without a URL to request have none. */
+function loadsOf(ids: readonly string[], urls: ReadonlyMap<string, string>): HostRecords[] {
+  const records = new Map<string, number>();
+  for (const id of ids) {
+    const url = URL.parse(urls.get(id) ?? '');
+    if (url === null || !/^https?:$/.test(url.protocol)) continue;
+    const host = hostGroupOf(url);
+    records.set(host, (records.get(host) ?? 0) + 1);
+  }
+  return [...records]
+    .map(([host, count]) => ({ host, records: count, delayMs: 0 }))
+    .sort((a, b) => b.records - a.records);
 }
 
 /** How many of the products each of `site.hosts` has. */
@@ -74,7 +95,11 @@ export function someOf(
   { values: { site } }: Pick<Config, 'values'>,
 ): ProductUrls & { ids: string[]; duplicates: number } {
   const { product_url: productUrl } = site;
-  const own = urls && hasOwnUrls(productUrl) ? { urls, hosts: countHosts(productUrl, ids, urls) } : {};
+  const counted = (of: ReadonlyMap<string, string>): ProductUrls =>
+    isAnyHost(productUrl) || typeof productUrl === 'string'
+      ? { loads: loadsOf(ids, of) }
+      : { hosts: countHosts(productUrl, ids, of) };
+  const own = urls && hasOwnUrls(productUrl) ? { urls, ...counted(urls) } : {};
   return { ids, duplicates: 0, ...own, ...(urlNotes === undefined ? {} : { urlNotes }) };
 }
 

@@ -1,7 +1,7 @@
 /** The products of a run, and what is known of their list. */
 import { findListFaults, LIST_RUNS, type ListFaults, listKeyOf, usualLength } from '../decide/end/product-list.ts';
 import type { ListRecord } from '../model/report.ts';
-import { templateAt } from '../../../shared/domain/domains.ts';
+import { isAnyHost, templateAt } from '../../../shared/domain/domains.ts';
 import type { Database } from '../db/connect.ts';
 import { createReaders } from '../db/create-stores.ts';
 import { answersOf, type FitProducts } from '../db/data-feature.ts';
@@ -55,7 +55,7 @@ export async function readList(
   const [chosen] = await answersOf(config.features.map(({ productFeed }) => productFeed?.choose?.(database, query)));
   const { listed, ...read } = chosen ?? { ...(await readProducts(source)), listed: undefined };
   const length = listed ?? read.ids.length;
-  const key = listKeyOf(products.query, templateAt(site.product_url, 0));
+  const key = listKeyOf(products.query, isAnyHost(site.product_url) ? null : templateAt(site.product_url, 0));
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
   const runs = (await isMigrated(database)) ? createReaders(database).runs : null;
   const earlier = (await runs?.listedRuns(key, LIST_RUNS)) ?? [];

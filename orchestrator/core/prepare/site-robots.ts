@@ -1,7 +1,7 @@
 /** robots.txt before and during a run: read for planning, and its rules for the products in words. */
 import { fetchRobots, type RobotsRequest } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { domainOf, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
+import { domainOf, isAnyHost, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
 import { findUrlFault } from '../../../shared/domain/own-url.ts';
 import { productUrl, siteOrigins } from '../../../shared/domain/product.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
@@ -20,7 +20,8 @@ const TRIED = 1_000;
 
 /** Reads the site's robots.txt; null if it is ignored. */
 export function robotsReader(site: SiteSettings): RobotsReader | null {
-  if (site.robots === 'ignore') return null;
+  // Of any hosts the instances read it, each of those that it asks.
+  if (site.robots === 'ignore' || isAnyHost(site.productUrl)) return null;
   const requestOf = (origin: string): RobotsRequest => ({
     ...site,
     origin,
@@ -42,6 +43,7 @@ export function robotsReader(site: SiteSettings): RobotsReader | null {
 
 /** The current robots.txt; if it is ignored, a policy that allows everything, without a request. */
 export async function readRobots(site: SiteSettings): Promise<RobotsReading> {
+  if (isAnyHost(site.productUrl)) return { ...IGNORED_ROBOTS, source: 'each host has its own, which no plan reads' };
   return (await robotsReader(site)?.read()) ?? IGNORED_ROBOTS;
 }
 
@@ -51,6 +53,7 @@ export function findingsOf(
   site: { productUrl: ProductUrl; intervalMs: number },
   { ids, urls }: Pick<ProductList, 'ids' | 'urls'>,
 ): { warnings: string[]; fault: string | null } {
+  if (isAnyHost(site.productUrl)) return { warnings: [], fault: null };
   if (policy.version === IGNORED_ROBOTS.version)
     return { warnings: ['robots.txt is ignored (site.robots: ignore)'], fault: null };
   const domains = templatesOf(site.productUrl).map((_, domain) => policyAt(policy, domain));

@@ -2,11 +2,14 @@
  * The place of a new run: its target, its database, and the lock, under which what earlier runs have left is ended
  * first.
  */
+import { isAnyHost } from '../../../shared/domain/domains.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
 import type { Caller } from '../caller.ts';
 import type { EndpointProfile } from '../cloud/endpoint-profile.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
 import { chooseTarget, type Target } from '../config/target.ts';
 import { lockNamesOfConfig, takeLock } from '../lookup/run-lock.ts';
+import { PLANNED_ONLY } from '../prepare/make-plan.ts';
 import { type Preflight, preflight } from '../prepare/preflight.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { allAtOnce, type StartPlace } from './before-launch.ts';
@@ -23,6 +26,14 @@ export interface StartContext extends RunContext, StartPlace, AsyncDisposable {
   checked: Preflight;
 }
 
+/** Before anything is opened: no instance crawls any hosts yet. */
+function refuseAnyHost({ values: { site }, file }: StartPlace['config']): void {
+  if (!isAnyHost(site.product_url)) return;
+  throw new AppError('config-invalid', `${PLANNED_ONLY} (${file})`, {
+    hint: 'To crawl now, name up to 10 hosts in site.hosts.',
+  });
+}
+
 /**
  * Throws `lock-held` and `run-unfinished`, and what preflight throws together with everything else that blocks the run.
  */
@@ -32,6 +43,7 @@ export async function openStart(
 ): Promise<StartContext> {
   const { config, environment, dryRun } = place;
   const { output } = caller;
+  refuseAnyHost(config);
   await using opened = new OpenResources();
   const chosen = await allAtOnce(() => chooseTarget(config, dryRun, environment), place);
   const { target, profile } = await recognizeEndpoint(chosen);

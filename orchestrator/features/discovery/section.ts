@@ -1,6 +1,6 @@
 /** `discover` of fleet.yaml, and those of its keys that are in `site.follow` now. */
 import { z } from 'zod';
-import { templateAt } from '../../../shared/domain/domains.ts';
+import { isAnyHost, templateAt } from '../../../shared/domain/domains.ts';
 import { sharesRobots } from '../../../shared/domain/same-site.ts';
 import { isRecord, type MappingFault, plainIssue } from '../../core/config/faults.ts';
 import { FOLLOW_KEYS, type FollowSection, pattern } from '../../core/config/follow-section.ts';
@@ -103,6 +103,8 @@ export const DISCOVER_SECTION = new Section<Discover>(
 function findFaults(given: z.output<typeof discover> | null, { site }: ConfigValues): MappingFault[] {
   if (given === null) return [];
   const urls: MappingFault['path'][] = [];
+  if (isAnyHost(site.product_url))
+    return [{ path: ['discover'], message: 'needs the one site of site.product_url: site.hosts: any has none' }];
   const first = templateAt(site.product_url, 0).replaceAll('{id}', 'x');
   const isOther = (url: string): boolean => !sharesRobots(first, url);
   given.seeds.forEach((url, i) => isOther(url) && urls.push(['discover', 'seeds', i]));

@@ -2,6 +2,7 @@
 import type { Features } from '../../core/feature.ts';
 import { existsSync } from 'node:fs';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { isAnyHost } from '../../../shared/domain/domains.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -68,11 +69,10 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
   const products = count === undefined ? await readTonight(config) : { ids: [], duplicates: 0 };
   const target = assumedTarget(config, options.dryRun, options.environment);
   const facts = await offlineFacts({ config, target, products });
-  if (options.hosts === undefined && (options.zipf !== undefined || options.dead !== undefined))
-    throw new AppError('usage', '--zipf and --dead are about the hosts of --hosts', {
-      hint: 'Add --hosts with the number of hosts, such as --hosts 20000.',
-    });
-  const loads = options.hosts && zipfLoads(options.hosts, count ?? products.ids.length, options.zipf ?? 1);
+  refuseHostless(options, isAnyHost(config.values.site.product_url));
+  const loads = options.hosts
+    ? zipfLoads(options.hosts, count ?? products.ids.length, options.zipf ?? 1)
+    : products.loads;
   const night = loads ? nightOfMany(facts, loads, options) : nightOfSite(facts, count);
   const { input } = night;
   refuseTooMany(input.products);
@@ -104,6 +104,16 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
     ...(options.runs === 1 && only ? { timeline: only.timeline } : {}),
   });
   return summary.exitCode;
+}
+
+/** @param isAny the configuration has records at any hosts */
+function refuseHostless({ hosts, zipf, dead, products }: SimulateOptions, isAny: boolean): void {
+  const hint = 'Add --hosts with the number of hosts, such as --hosts 20000.';
+  if (hosts !== undefined) return;
+  if (zipf !== undefined || (dead !== undefined && !isAny))
+    throw new AppError('usage', '--zipf and --dead are about the hosts of --hosts', { hint });
+  if (isAny && products !== undefined)
+    throw new AppError('usage', 'records at any hosts are simulated as they are listed, or on --hosts', { hint });
 }
 
 interface Night {

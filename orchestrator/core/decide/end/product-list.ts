@@ -13,8 +13,9 @@ export interface ListLimits {
 }
 
 /** The same query for the same site yields the same list; the query of another site is another list. */
-export function listKeyOf(query: string, productUrl: string): string {
-  return sha256Hex(JSON.stringify([query.trim(), new URL(productUrl.replaceAll('{id}', 'x')).host]));
+export function listKeyOf(query: string, productUrl: string | null): string {
+  const host = productUrl === null ? 'any' : new URL(productUrl.replaceAll('{id}', 'x')).host;
+  return sha256Hex(JSON.stringify([query.trim(), host]));
 }
 
 /** The mean of these runs, newest first, back to the last one whose length the user has accepted; null without any. */

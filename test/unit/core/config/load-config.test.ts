@@ -260,6 +260,23 @@ describe('loadConfig', () => {
     ).toBe('http://a.example/{id}?x=#1');
   });
 
+  it('reads site.hosts: any as a site without domains', () => {
+    const { site } = readConfig(write(withHosts('any')), {}).values;
+    expect([site.product_url, site.hosts]).toEqual([[], 'any']);
+  });
+
+  it.each([
+    ['site.max_rate', 'max_rate: 1/s'],
+    ['site.conditional', 'conditional: true'],
+    ['site.headers', 'headers: { X-A: b }'],
+    ['site.cookies', 'cookies: { a: b }'],
+    ['site.follow', 'follow: { hosts: ["https://r.example"] }'],
+    ['site.render', 'render: browser'],
+  ])('refuses what is about one site beside site.hosts: any: %s', (key, line) => {
+    const text = withSite(line).replace(/product_url: .*/, 'hosts: any');
+    expect(faultsOf(text)).toContain(`${key}: goes not with hosts: any`);
+  });
+
   it('reads site.hosts as domains whose products have URLs of their own', () => {
     const canary = 'canaries: [{ id: "https://b.example/x#y", fields: { title: x } }]';
     const { site } = readConfig(write(withHosts(`["https://a.example/", "http://b.example"]\n  ${canary}`))).values;

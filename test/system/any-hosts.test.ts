@@ -1,0 +1,71 @@
+/** `site.hosts: any`: records at many hosts, which `plan` and `simulate` know, and `run` refuses so far. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { eachEngine } from '../support/mariadb/database.ts';
+import { type Fleet, makeFleet } from './fleet.ts';
+
+/** More than an hour allows at a minute for each. */
+const AT_BIG = 100;
+
+eachEngine('records at any hosts', (_, engine) => {
+  let fleet: Fleet;
+
+  beforeEach(async () => {
+    fleet = await makeFleet({
+      engine,
+      productUrl: '',
+      ids: [],
+      config: {
+        site: { product_url: undefined, hosts: 'any', interval: '60s', pages_at_once: 8 },
+        products: { query: 'select id, url from people order by id' },
+        run: { deadline: '1h' },
+      },
+    });
+    await fleet.query('create table people (id integer primary key, url varchar(3000))');
+    const urls = [
+      ...Array.from({ length: AT_BIG }, (_, i) => `https://${i % 2 ? 'www.' : ''}big.example.co.uk/${i}`),
+      ...Array.from({ length: 30 }, (_, i) => `http://small${i}.example.org.uk:8080/`),
+      'ftp://old.example/',
+      '',
+    ];
+    const values = urls.map((url, i) => `(${i + 1}, '${url}')`);
+    await fleet.query(`insert into people (id, url) values ${values.join(', ')}`);
+  });
+  afterEach(() => fleet?.remove());
+
+  it('are planned by what each registrable domain allows in the night', async () => {
+    const plan = await fleet.run('plan', '--dry-run', '--json');
+    expect(plan.exitCode, plan.stderr).toBe(0);
+    const { manyHosts, products, warnings } = JSON.parse(plan.stdout) as {
+      manyHosts: Record<string, unknown>;
+      products: number;
+      warnings: string[];
+    };
+    const fullest = [
+      { host: 'example.co.uk', records: AT_BIG, delayMs: 0 },
+      { host: 'example.org.uk', records: 30, delayMs: 0 },
+    ];
+    expect(manyHosts).toMatchObject({ hosts: 2, listed: 130, cutHosts: 1, nights: 2, fullest });
+    expect(products).toBe(manyHosts['records']);
+    expect(products).toBeGreaterThan(30);
+    expect(products).toBeLessThan(130);
+    expect(warnings).toContainEqual(expect.stringContaining('2 of 132 products have no URL to request'));
+    expect(warnings).toContainEqual(expect.stringContaining('orchestrator run refuses it'));
+    const text = await fleet.run('plan', '--dry-run');
+    expect(text.stdout).toMatch(/^fullest +example\.co\.uk 100, example\.org\.uk 30$/m);
+  });
+
+  it('are simulated as they are listed', async () => {
+    const { stdout, stderr } = await fleet.run('simulate', '--dry-run', '--runs', '1', '--json');
+    const { hosts } = JSON.parse(stdout) as { hosts: { listed: number; minGapMs: number; twoOwners: number } };
+    expect(hosts, stderr).toMatchObject({ listed: 2, twoOwners: 0 });
+    expect(hosts.minGapMs).toBeGreaterThanOrEqual(60_000);
+  });
+
+  it('are refused by a run, before anything is made', async () => {
+    const run = await fleet.run('run', '--dry-run');
+    expect(run.exitCode).toBe(4);
+    expect(run.stderr).toContain('site.hosts: any is planned and simulated only so far');
+    const runs = await fleet.run('status', '--json');
+    expect(runs.stdout + runs.stderr).toMatch(/no run|run-unknown/i);
+  });
+});

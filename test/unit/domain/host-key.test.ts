@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+import { hostGroupOf } from '../../../shared/domain/host-key.ts';
+
+describe('what hosts are paced together by', () => {
+  it.each([
+    ['https://www.shop.example.co.uk/p/1', 'example.co.uk'],
+    ['https://example.co.uk:8443/', 'example.co.uk'],
+    ['http://SHOP.Example.ORG./', 'example.org'],
+    ['https://b\u00fccher.example.org/', 'example.org'],
+    ['https://b\u00fccher.de/', 'xn--bcher-kva.de'],
+    ['https://one.blogspot.com/', 'blogspot.com'],
+    ['http://127.0.0.1:8080/', '127.0.0.1'],
+    ['http://[::1]/', '[::1]'],
+    ['http://localhost:3000/', 'localhost'],
+    ['http://intranet/', 'intranet'],
+    ['https://co.uk/', 'co.uk'],
+  ])('%s: %s', (url, key) => {
+    expect(hostGroupOf(new URL(url))).toBe(key);
+  });
+});
