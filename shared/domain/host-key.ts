@@ -2,8 +2,8 @@
 import { getDomain } from 'tldts';
 
 /**
- * The registrable domain of a URL's host, such as `shop.example` of `www.shop.example`: its servers are one house. An
- * address, or a name that no registry gives out, is its own key. Names below a private suffix, such as `blogspot.com`,
- * are one key: whoever runs them pays for all requests.
+ * The registrable domain of a URL's host, such as `shop.example` of `www.shop.example`: one operator serves all of it.
+ * An IP address, or a name without a public suffix, is its own key. All names below a private suffix, such as
+ * `blogspot.com`, share one key, because the same servers answer for them.
  */
 export const hostGroupOf = ({ hostname }: Pick<URL, 'hostname'>): string => getDomain(hostname) ?? hostname;

@@ -30,7 +30,7 @@ interface NextOffer {
 export const isDue = ({ due_at }: Pick<ChunkRow, 'due_at'>, nowMs: number): boolean =>
   due_at === null || toNumber(due_at) <= nowMs;
 
-/** Whom a waiting chunk is kept for; null: for nobody. */
+/** The only instance that a waiting chunk is offered to; null: any. */
 export const keptFor = ({ slot, epoch }: Pick<ChunkRow, 'slot' | 'epoch'>): EpochId | null =>
   slot === null || epoch === null ? null : { slot, epoch };
 

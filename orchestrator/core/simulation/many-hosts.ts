@@ -63,7 +63,7 @@ export function listOf(
 /** What all hosts of a run saw together. */
 export interface HostsSeen {
   requests: number;
-  /** The shortest time between two requests to one host, whoever sent them; null before any second one. */
+  /** The shortest time between two requests to one host, from any instance; null before any second one. */
   minGapMs: number | null;
   /** Requests of an instance to a host that another one had taken over from it. */
   twoOwners: number;
