@@ -11,6 +11,10 @@ const MEANINGS: Readonly<Record<string, string>> = {
   ENODATA: 'the name has no address',
   EAI_AGAIN: 'no name server answers',
   EAI_FAIL: 'the name servers cannot resolve the name',
+  // The next three are of NameResolver; a connection that times out is ETIMEDOUT.
+  ETIMEOUT: 'no name server answers',
+  ESERVFAIL: 'the name servers cannot resolve the name',
+  EREFUSED: 'the name servers cannot resolve the name',
   ECONNREFUSED: 'nothing listens on that port',
   ECONNRESET: CLOSED,
   EPIPE: CLOSED,

@@ -8,6 +8,8 @@ const error = (code: string, message: string, more: object = {}): Error =>
 describe('a network error', () => {
   it.each<[sentence: string, error: Error]>([
     ['the name does not exist: getaddrinfo ENOTFOUND a', error('ENOTFOUND', 'getaddrinfo ENOTFOUND a')],
+    ['no name server answers: look-up ETIMEOUT a', error('ETIMEOUT', 'look-up ETIMEOUT a')],
+    ['the name servers cannot resolve the name: look-up ESERVFAIL a', error('ESERVFAIL', 'look-up ESERVFAIL a')],
     [
       'nothing listens on that port: connect ECONNREFUSED 1.2.3.4:1',
       new AggregateError([error('ECONNREFUSED', 'connect ECONNREFUSED 1.2.3.4:1')], ''),
