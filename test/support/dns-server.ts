@@ -1,4 +1,4 @@
-/** A small name server on 127.0.0.1: it answers by a map, and records what it is asked. */
+/** A small name server, usually on a free port of 127.0.0.1: it answers by a map, and records what it is asked. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
@@ -16,7 +16,7 @@ interface Question {
 }
 
 export interface DnsServer {
-  /** `127.0.0.1:port` */
+  /** `127.0.0.1:port`, as `setServers` takes it. */
   address: string;
   answers: Map<string, DnsAnswer>;
   /** Every question in order of arrival, repetitions included. */
@@ -30,7 +30,11 @@ const TYPES: Readonly<Record<number, 'A' | 'AAAA'>> = { 1: 'A', 28: 'AAAA' };
 const HEAD_BYTES = 12;
 const RCODES = { SERVFAIL: 2, NXDOMAIN: 3 } as const;
 
-export async function startDnsServer(answers: Iterable<readonly [string, DnsAnswer]> = []): Promise<DnsServer> {
+/** @param at rejects where this user may not listen there */
+export async function startDnsServer(
+  answers: Iterable<readonly [string, DnsAnswer]> = [],
+  at = { address: '127.0.0.1', port: 0 },
+): Promise<DnsServer> {
   const known = new Map(answers);
   const asked: Question[] = [];
   const socket = createSocket('udp4');
@@ -42,10 +46,10 @@ export async function startDnsServer(answers: Iterable<readonly [string, DnsAnsw
     const reply = replyTo(query.subarray(0, end + 4), type, known.get(name) ?? 'NXDOMAIN');
     if (reply) socket.send(reply, from.port, from.address);
   });
-  socket.bind(0, '127.0.0.1');
+  socket.bind(at.port, at.address);
   await once(socket, 'listening');
   return {
-    address: `127.0.0.1:${socket.address().port}`,
+    address: `${at.address}:${socket.address().port}`,
     answers: known,
     asked,
     names: () => [...new Set(asked.map(({ name }) => name))],
