@@ -18,6 +18,11 @@ export class BoundRun {
     this.#binding = binding;
   }
 
+  /** The number under which it writes. */
+  get fence(): number {
+    return this.#binding.fence;
+  }
+
   now(): number {
     return this.#binding.clock.now();
   }

@@ -1,5 +1,6 @@
 /** Rows of crawlfleet_chunks and the products behind them. */
 import type { Knex } from 'knex';
+import { hostGroupOf } from '../../../shared/domain/host-key.ts';
 import type { ChunkState } from '../../../shared/domain/phases.ts';
 import { type ChunkRange, isFirst, NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
 import { bulkInsert, type ColumnList } from './bulk-insert.ts';
@@ -60,6 +61,12 @@ export const idOnWire = ({ product_id, path }: Pick<OpenItem, 'product_id' | 'pa
 /** The URL of a product that has its own; null for one whose ID makes the URL, and in a discovery. */
 export const ownUrl = ({ path }: Pick<OpenItem, 'path'>): string | null =>
   path === null || path.startsWith('/') ? null : path;
+
+/** The host of a product that has a URL to request; else null. */
+export function hostOfItem(item: Pick<OpenItem, 'path'>): string | null {
+  const url = URL.parse(ownUrl(item) ?? '');
+  return url !== null && /^https?:$/.test(url.protocol) ? hostGroupOf(url) : null;
+}
 
 const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'] as const;
 const HOST_COLUMNS = ['slice_of', 'left_ms', 'due_at'] as const;

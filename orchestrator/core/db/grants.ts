@@ -22,6 +22,22 @@ export async function keepGrants(
   }
 }
 
+/** Grants new chunks to whom the chunks were granted that they were cut from, in the transaction that cuts them. */
+export async function copyGrants(
+  trx: Knex.Transaction,
+  runId: string,
+  copies: readonly { from: number; to: number }[],
+): Promise<void> {
+  const cut = Map.groupBy(copies, ({ from }) => from);
+  for (const piece of inPieces([...cut.keys()], LIST)) {
+    const grants = trx(GRANTS).where({ run_id: runId }).whereIn('idx', piece).select('slot', 'epoch', 'idx');
+    const rows = (await rowsOf<EpochId & { idx: number }>(grants)).flatMap(({ slot, epoch, idx }) =>
+      (cut.get(idx) ?? []).map(({ to }) => ({ run_id: runId, slot, epoch, idx: to })),
+    );
+    for (const some of inPieces(rows, LIST)) await trx(GRANTS).insert(some);
+  }
+}
+
 type Range = readonly [first: number, last: number];
 
 /** The numbers of the products that instances were granted. */
@@ -40,7 +56,7 @@ export class GrantedProducts {
       knex(`${GRANTS} as g`)
         .join(`${CHUNKS} as c`, (on) => on.on('c.run_id', 'g.run_id').andOn('c.idx', 'g.idx'))
         .where({ 'g.run_id': runId, ...of })
-        .orderBy(['g.slot', 'g.epoch', 'g.idx'])
+        .orderBy(['g.slot', 'g.epoch', 'c.first_n'])
         .select('g.slot', 'g.epoch', 'c.first_n', 'c.last_n'),
     );
     const ranges = new Map<string, Range[]>();

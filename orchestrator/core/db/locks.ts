@@ -104,6 +104,29 @@ export function createLockGuard(db: Database): LockGuard {
   };
 }
 
+/** A lease that somebody holds. */
+export interface HeldLease extends Pick<LockHolder, 'name' | 'runId'> {
+  fence: number;
+  /** False: it has expired by the clock of the database. */
+  isLiving: boolean;
+}
+
+/** All leases with a holder. One that is being taken is waited for, and none changes until the commit. */
+export async function heldLeases(trx: Knex.Transaction, db: Database): Promise<HeldLease[]> {
+  const isMysql = db.engine === 'mysql';
+  const leases = await rowsOf<LeaseRow & { now: SqlNumber }>(
+    trx(LEASES)
+      .whereNotNull('owner')
+      .orderBy('name')
+      .forShare()
+      .select('*', isMysql ? trx.raw('unix_timestamp(now(3)) as now') : trx.raw('? as now', [db.clock.now() / 1_000])),
+  );
+  return leases.map((lease) => {
+    const { name, runId, expiresAtMs } = holderOf(lease);
+    return { name, runId, fence: toNumber(lease.fence), isLiving: expiresAtMs > toNumber(lease.now) * 1_000 };
+  });
+}
+
 /** First step of a fenced transaction: throws `lock-held` unless the caller holds its lock, then until the commit. */
 export async function assertFence(trx: Knex.Transaction, db: Database, fence: number): Promise<void> {
   const query = trx(FENCES).where({ fence }).select<{ fence: SqlNumber }[]>('fence');

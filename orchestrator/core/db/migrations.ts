@@ -473,6 +473,30 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // The hosts of all runs of many hosts: each has one owner at a time in the whole database.
+  {
+    name: 'hosts',
+    tables: {
+      crawlfleet_hosts: (t) => {
+        // What one pace holds for: a registrable domain, or a name or address without one.
+        t.string('host', 255).primary();
+        // Who had the last grant of it, and its products in the chunks granted then; null: never granted.
+        t.string('run_id', RUN_ID_CHARS);
+        t.integer('slot');
+        t.integer('epoch');
+        t.integer('first_n');
+        t.integer('last_n');
+        // The largest Crawl-delay known. Milliseconds.
+        t.bigInteger('delay_ms');
+        // No request before, by the clock of main servers.
+        t.bigInteger('not_before');
+        // What an operator asks: 1 for no request at all, and a gap in milliseconds.
+        t.integer('denied');
+        t.bigInteger('pace_ms');
+        t.index(['run_id', 'slot', 'epoch'], 'crawlfleet_hosts_owner');
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

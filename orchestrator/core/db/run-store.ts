@@ -13,14 +13,27 @@ import { pacesOf } from '../decide/site-cap.ts';
 import { operatorPaceOf } from '../model/operator-pace.ts';
 import type { FillRates, ListedRun, RunReport, NumberReport, ValueProfile } from '../model/report.ts';
 import type { RunSample } from '../model/sample.ts';
-import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, RunToStore, StopRequest } from '../model/stores.ts';
+import type {
+  HostAsker,
+  HostInUse,
+  HostRecord,
+  NewRun,
+  RunEvent,
+  RunRecord,
+  RunRow,
+  RunStore,
+  RunToStore,
+  StopRequest,
+} from '../model/stores.ts';
 import { NO_URL } from '../../../shared/domain/own-url.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent, selectEvents } from './events.ts';
-import { KnexLocks, assertFence, throwIfFenced } from './locks.ts';
-import { inQuery, inTransaction } from './retry.ts';
+import { type HostWish, lockHostsShared, readHost, setHost } from './host-rows.ts';
+import { claimedHosts } from './host-use.ts';
+import { KnexLocks, assertFence, heldLeases, throwIfFenced } from './locks.ts';
+import { inDiscardedTransaction, inQuery, inTransaction } from './retry.ts';
 import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
 import { insertChunks, ITEMS } from './chunk-rows.ts';
 import { createStaging } from './staging.ts';
@@ -192,6 +205,24 @@ export class KnexRunStore extends KnexLocks implements RunStore {
       knex('crawlfleet_samples').where({ run_id: id }).where('at', '>', afterMs).orderBy('at').select('sample'),
     );
     return rows.map(({ sample }) => JSON.parse(sample) as RunSample);
+  }
+
+  hostsInUse(hosts: readonly string[], asker: HostAsker): Promise<HostInUse[]> {
+    // On SQLite its write lock waits for a grant under way, on MySQL the lock of the rows does.
+    return inDiscardedTransaction(this.db, async (trx) => {
+      const rows = await lockHostsShared(trx, hosts);
+      if (rows.length === 0) return [];
+      const found = await claimedHosts(trx, rows, asker, await heldLeases(trx, this.db));
+      return [...found.values()];
+    });
+  }
+
+  setHost(host: string, wish: HostWish): Promise<void> {
+    return setHost(this.db, host, wish);
+  }
+
+  hostRow(host: string): Promise<HostRecord | null> {
+    return readHost(this.db, host);
   }
 
   #rows<T>(select: (knex: Knex) => PromiseLike<unknown>): Promise<T[]> {

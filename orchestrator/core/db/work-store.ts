@@ -9,8 +9,10 @@ import { type InstancePhase, isServing } from '../../../shared/domain/states.ts'
 import type {
   FailedProduct,
   GrantedShare,
+  HostNote,
   LedgerCounts,
   LedgerMisses,
+  NotedHost,
   OpenChunk,
   OwnedChunk,
   RunBinding,
@@ -26,6 +28,7 @@ import {
   CHUNKS,
   type ChunkWithOpen,
   closeChunk,
+  hostOfItem,
   idOnWire,
   isSlice,
   ownUrl,
@@ -36,7 +39,10 @@ import {
   type SliceRow,
 } from './chunk-rows.ts';
 import { keepGrants } from './grants.ts';
+import { claimHosts } from './host-claims.ts';
+import { raiseNotes, readNotes, restHosts } from './host-rows.ts';
 import { closeSlices, grantHosts, isDue, keptFor, leaveHosts, nextAfterTransfer } from './host-slices.ts';
+import { SiteHosts } from './host-use.ts';
 import { inTransaction } from './retry.ts';
 import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
@@ -48,6 +54,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
   /** Opened once: a run's settings do not change. */
   #pageNames: readonly NamePages[] | null = null;
   readonly #features: readonly DataFeature[];
+  readonly #sites = new SiteHosts();
 
   constructor(db: Database, binding: RunBinding, features: readonly DataFeature[]) {
     super(db, binding);
@@ -179,12 +186,17 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         granted.push(chunkId(row));
       }
       if (byHost.length > 0) {
-        await grantHosts(trx, key, byHost, nowMs);
-      } else {
-        const values = { state: 'granted', slot, epoch, granted_at: nowMs };
-        for (const piece of inPieces(taken, LIST))
-          await trx(CHUNKS).where({ run_id, state: 'waiting' }).whereIn('idx', piece).update(values);
+        const claimant = { db: this.db, key, fence: this.fence, sites: this.#sites, nowMs };
+        const free = await claimHosts(trx, claimant, byHost);
+        await grantHosts(trx, key, free, nowMs);
+        const indexes = free.map(({ idx }) => idx);
+        await keepGrants(trx, key, indexes);
+        const refused = new Set(byHost.filter(({ idx }) => !indexes.includes(idx)).map(chunkId));
+        return granted.filter((id) => !refused.has(id));
       }
+      const values = { state: 'granted', slot, epoch, granted_at: nowMs };
+      for (const piece of inPieces(taken, LIST))
+        await trx(CHUNKS).where({ run_id, state: 'waiting' }).whereIn('idx', piece).update(values);
       await keepGrants(trx, key, taken);
       return granted;
     });
@@ -198,11 +210,37 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       const rows = await rowsOf<ChunkRow>(trx(CHUNKS).where(owned).orderBy('idx').forUpdate());
       const chunks = await openItems(trx, key.run_id, rows);
       const dueAtMs = freeAtMs ?? null;
-      return leaveHosts(trx, key, chunks, {
+      const products = await leaveHosts(trx, key, chunks, {
         isGone: true,
         change: () => nextGeneration(trx, key.run_id, chunks, dueAtMs),
         nextOf: () => Promise.resolve({ owner: null, dueAt: dueAtMs }),
       });
+      const isByHost = rows.every(({ left_ms }) => left_ms !== null);
+      if (freeAtMs !== undefined && isByHost) await restHosts(trx, key, freeAtMs);
+      return products;
+    });
+  }
+
+  noteHosts(at: EpochId, notes: readonly HostNote[]): Promise<void> {
+    if (notes.length === 0) return Promise.resolve();
+    return this.write((trx) => raiseNotes(trx, this.key(at), notes));
+  }
+
+  hostNotes(chunkIds: readonly string[]): Promise<NotedHost[]> {
+    const asked = new Set(chunkIds);
+    const indexes = chunkIds.map(parseChunkId).flatMap((c) => (c === null ? [] : [c.index]));
+    if (indexes.length === 0) return Promise.resolve([]);
+    return this.query(async (knex) => {
+      const rows: ChunkRow[] = [];
+      for (const piece of inPieces(indexes, LIST))
+        rows.push(...(await rowsOf<ChunkRow>(knex(CHUNKS).where({ run_id: this.id }).whereIn('idx', piece))));
+      const chunks = await openItems(
+        knex,
+        this.id,
+        rows.filter((row) => asked.has(chunkId(row))),
+      );
+      const hosts = new Set(chunks.flatMap(({ open }) => open.flatMap((item) => hostOfItem(item) ?? [])));
+      return readNotes(knex, [...hosts]);
     });
   }
 

@@ -196,6 +196,15 @@ export interface FeedState {
 }
 
 /** Concerns several runs, or needs no fence. */
+/** Who wants hosts. */
+export interface HostAsker {
+  /** The run whose claims are no hindrance; null: it is not stored yet. */
+  runId: string | null;
+  nowMs: number;
+  /** Its interval; null: as its row says. Of two runs of a host the slower one decides on the gap between them. */
+  intervalMs: number | null;
+}
+
 export interface RunStore {
   /** The guard against another process; omitted where none can compete (in memory). */
   readonly guard?: LockGuard;
@@ -240,6 +249,17 @@ export interface RunStore {
   addSample?(id: string, sample: RunSample): Promise<void>;
   /** Those after `afterMs`, in order of time. */
   samples?(id: string, afterMs: number): Promise<RunSample[]>;
+
+  /**
+   * Those of these hosts (`hostGroupOf`) that a run of many hosts has, or had so lately that they have to rest. Waits
+   * for grants under way: one that it does not see will see the locks that were committed before this call. Omitted
+   * where no other run can compete (in memory).
+   */
+  hostsInUse?(hosts: readonly string[], asker: HostAsker): Promise<HostInUse[]>;
+  /** Stores what an operator asks of a host; what is omitted stays, and null takes it back. */
+  setHost(host: string, wish: { denied?: boolean | null; paceMs?: number | null }): Promise<void>;
+  /** All that is stored of a host; null: nothing is. */
+  hostRow(host: string): Promise<HostRecord | null>;
 }
 
 /** The reader of a run's row, with its events, which anyone may add. */
@@ -459,6 +479,43 @@ export interface LedgerCounts extends OutcomeCounts {
   reasons: Partial<Record<FailureReason, number>>;
 }
 
+/** What an instance has learnt of a host (`hostGroupOf`). */
+export interface HostNote {
+  host: string;
+  /** Its Crawl-delay. */
+  delayMs?: number;
+  /** No request before, by the clock of main servers. */
+  notBeforeMs?: number;
+}
+
+/** What is stored of a host; null: nothing. */
+export interface NotedHost extends Required<{ [name in keyof Omit<HostNote, 'host'>]: number | null }> {
+  host: string;
+  /** The gap that an operator asks for. */
+  paceMs: number | null;
+  /** An operator wants no request there. */
+  denied: boolean | null;
+}
+
+/** A host over all runs of the database. */
+export interface HostRecord extends NotedHost {
+  /** The last grant of it, and its products in that grant; null: it was never granted. */
+  claim: (EpochId & { runId: string; first: number; last: number }) | null;
+}
+
+/** A host that is not free. */
+export interface HostInUse {
+  host: string;
+  /** The run that has it, or had it last; null: none did. */
+  runId: string | null;
+  /** When it is free at the latest; while its run has a main server, that may go on. */
+  untilMs: number;
+  /** It is asked no more, and rests until then. */
+  isResting: boolean;
+  /** How long it rests at most, once its owner is gone. */
+  restMs: number;
+}
+
 export interface WorkReader {
   counts(): Promise<WorkCounts>;
   /**
@@ -473,6 +530,8 @@ export interface WorkReader {
   nextSlices(at: EpochId, limit: number): Promise<OpenChunk[]>;
   /** Chunks of (slot, epoch) with open products; the last granted first, of those the highest index first. */
   chunksOf(at: EpochId): Promise<OwnedChunk[]>;
+  /** What is stored of the hosts of open products in these chunks, in order; nothing of those without a note. */
+  hostNotes(chunkIds: readonly string[]): Promise<NotedHost[]>;
   /** The id of any stored product; null while there is none. */
   anyStored(): Promise<string | null>;
   /** Failed products by number, after `after`; at most `limit`, only those with `reasons` if given. */
@@ -493,11 +552,14 @@ export interface WorkStore extends WorkReader {
    * Grants each chunk to (slot, epoch) unless it has an owner or its generation is past. Returns the ids that are now
    * (or were already) its own; `limitChunks` is the maximum it may own in total. A slice of a host that it owns is
    * granted beyond that limit, and to no other instance.
+   *
+   * With many hosts no chunk is granted of which another run of the database has a host, or had it less than a gap ago:
+   * it is offered again later, and without these hosts at once. Products of hosts that are denied fail (`redirect`).
    */
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]>;
   /**
    * Takes back every chunk of (slot, epoch) with open products, as its next generation; returns how many products.
-   * @param freeAtMs before that, no other instance gets a chunk with one of its hosts; default: at once
+   * @param freeAtMs before that, no other instance gets a chunk with one of its hosts, in no run; default: at once
    */
   returnChunks(at: EpochId, freeAtMs?: number): Promise<number>;
   /**
@@ -505,6 +567,11 @@ export interface WorkStore extends WorkReader {
    * returns the number of products. Idempotent. A chunk without open products stays where it is.
    */
   transferChunks(at: EpochId, chunkIds: readonly string[]): Promise<number>;
+  /**
+   * Stores what (slot, epoch) has learnt of hosts, where it says more than what is known. Ignored for hosts of which it
+   * did not have the last grant.
+   */
+  noteHosts(at: EpochId, notes: readonly HostNote[]): Promise<void>;
   /** Sets every open product to failed(reason); returns their number. */
   failRest(reason: FailureReason): Promise<number>;
 }

@@ -10,6 +10,7 @@ import type { LeftOutCounts } from '../../../../shared/domain/left-out.ts';
 import type { FailureReason, Outcome } from '../../../../shared/domain/outcome.ts';
 import type { ChunkHosts } from '../../../../shared/domain/sharing.ts';
 import type {
+  HostNote,
   InstanceRecord,
   LockHolder,
   PartId,
@@ -26,6 +27,8 @@ import type { Evidence } from '../../../../shared/domain/verdict.ts';
 export interface MemoryItem {
   n: number;
   id: string;
+  /** As it is requested; omitted where its ID makes the URL, or is it. */
+  url?: string;
   outcome: Outcome | null;
   reason: FailureReason | null;
   detail: string | null;
@@ -57,6 +60,8 @@ export interface MemoryChunk {
   owner: EpochId | null;
   /** As `SliceDue` has it; null: no host has to rest. */
   dueAtMs: number | null;
+  /** Its last grant, and the how-manieth of the run that was; omitted: it was never granted. */
+  lastGrant?: EpochId & { number: number };
 }
 
 export interface MemoryPart extends PartRecord {
@@ -106,6 +111,10 @@ export interface MemoryRun {
   granted: Map<string, Set<MemoryChunk>>;
   /** Indexes of the chunks that each instance was granted at any time, by `<slot>.<epoch>`. */
   grants: Map<string, Set<number>>;
+  /** Number of grants of chunks so far. */
+  grantsMade: number;
+  /** What instances have learnt of hosts, by host. */
+  hosts: Map<string, Required<HostNote>>;
   /** The counts of chunks; null when they have to be counted again. */
   counts: WorkCounts | null;
   /** The totals, kept up by the store of results. */

@@ -4,6 +4,7 @@
 import { AppError } from '../../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../../shared/domain/exit-codes.ts';
 import { cutChunks, isFirst, NOT_NEXT_MS } from '../../../../shared/domain/sharing.ts';
+import { NO_URL } from '../../../../shared/domain/own-url.ts';
 import { canMoveRun, isRunEnd, type RunPhase } from '../../../../shared/domain/states.ts';
 import { chunkId } from '../../db/chunk-rows.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
@@ -171,7 +172,7 @@ function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, detail: st
 }
 
 function newRun(toStore: RunToStore, productIds: readonly string[], nowMs: number): MemoryRun {
-  const { chunks = cutChunks(productIds.length, toStore.plan.chunkSize), urls: _, ...run } = toStore;
+  const { chunks = cutChunks(productIds.length, toStore.plan.chunkSize), urls, ...run } = toStore;
   return {
     record: {
       ...run,
@@ -187,6 +188,7 @@ function newRun(toStore: RunToStore, productIds: readonly string[], nowMs: numbe
     items: productIds.map((id, i) => ({
       n: i + 1,
       id,
+      ...(urls === undefined ? {} : { url: urls.get(id) ?? NO_URL }),
       outcome: null,
       reason: null,
       detail: null,
@@ -222,6 +224,8 @@ function newRun(toStore: RunToStore, productIds: readonly string[], nowMs: numbe
     waiting: chunks.length,
     granted: new Map(),
     grants: new Map(),
+    grantsMade: 0,
+    hosts: new Map(),
     counts: null,
     totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
   };

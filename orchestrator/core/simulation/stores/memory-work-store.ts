@@ -7,14 +7,16 @@ import { beginsAtMs, NOT_NEXT_MS, nextDueAtMs } from '../../../../shared/domain/
 import type {
   FailedProduct,
   GrantedShare,
+  HostNote,
   LedgerMisses,
+  NotedHost,
   OpenChunk,
   OwnedChunk,
   WaitingHosts,
   WorkCounts,
   WorkStore,
 } from '../../model/stores.ts';
-import { chunkId, parseChunkId } from '../../db/chunk-rows.ts';
+import { chunkId, hostOfItem, parseChunkId } from '../../db/chunk-rows.ts';
 import { BoundMemory, chunkOf, type MemoryChunk, type MemoryItem, type MemoryRun } from './memory-database.ts';
 
 export class MemoryWorkStore extends BoundMemory implements WorkStore {
@@ -79,6 +81,7 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
         taken.add(index);
         granted.push(chunk.id);
         grantTo(run, chunk, { slot, epoch, atMs: this.now() });
+        chunk.lastGrant = { slot, epoch, number: ++run.grantsMade };
         const kept = run.grants.get(key) ?? new Set();
         run.grants.set(key, kept.add(chunk.index));
       }
@@ -119,6 +122,33 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
         else offerNextSlice(run, sliceOf, at, nextDue(run, last));
       }
       return products;
+    });
+  }
+
+  noteHosts(at: EpochId, notes: readonly HostNote[]): Promise<void> {
+    return this.write('work.noteHosts', (run) => {
+      const last = lastGrantsOf(run, at);
+      for (const { host, delayMs = 0, notBeforeMs = 0 } of notes) {
+        if (!last.has(host)) continue;
+        const known = run.hosts.get(host) ?? { delayMs: 0, notBeforeMs: 0 };
+        const delay = Math.max(known.delayMs, delayMs);
+        run.hosts.set(host, { host, delayMs: delay, notBeforeMs: Math.max(known.notBeforeMs, notBeforeMs) });
+      }
+    });
+  }
+
+  hostNotes(chunkIds: readonly string[]): Promise<NotedHost[]> {
+    const asked = new Set(chunkIds);
+    return this.read('work.hostNotes', (run) => {
+      const indexes = chunkIds.map(parseChunkId).flatMap((c) => (c === null ? [] : [c.index]));
+      const chunks = indexes.flatMap((index) => run.chunks[index - 1] ?? []).filter(({ id }) => asked.has(id));
+      const hosts = new Set(chunks.flatMap((chunk) => openItems(run, chunk).flatMap((item) => hostOf(item) ?? [])));
+      return [...hosts].sort().flatMap((host): NotedHost[] => {
+        const note = run.hosts.get(host);
+        if (note === undefined) return [];
+        const { delayMs, notBeforeMs } = note;
+        return [{ host, delayMs: delayMs || null, notBeforeMs: notBeforeMs || null, paceMs: null, denied: null }];
+      });
     });
   }
 
@@ -200,6 +230,25 @@ export function closeReturned(run: MemoryRun, settled: readonly MemoryItem[]): v
 
 function openItems(run: MemoryRun, chunk: MemoryChunk): MemoryItem[] {
   return run.items.slice(chunk.first - 1, chunk.last).filter((item) => item.outcome === null);
+}
+
+const hostOf = ({ url, id }: MemoryItem): string | null => hostOfItem({ path: url ?? id });
+
+/** The hosts of which an instance had the last grant. Found only where something is noted: URLs take long to read. */
+function lastGrantsOf(run: MemoryRun, at: EpochId): Set<string> {
+  const hosts = new Set<string>();
+  for (const index of run.grants.get(epochKey(at)) ?? []) {
+    const chunk = run.chunks[index - 1]!;
+    const same = chunk.hosts !== null && chunk.hosts.sliceOf !== null ? slicesOf(run, chunk.hosts.sliceOf) : [chunk];
+    const grants = same.flatMap(({ lastGrant }) => lastGrant ?? []);
+    const last = grants.reduce((a, b) => (b.number > a.number ? b : a));
+    if (epochKey(last) !== epochKey(at)) continue;
+    for (const item of run.items.slice(chunk.first - 1, chunk.last)) {
+      const host = hostOf(item);
+      if (host !== null) hosts.add(host);
+    }
+  }
+  return hosts;
 }
 
 const isOwn = (chunk: MemoryChunk, { slot, epoch }: EpochId): boolean =>

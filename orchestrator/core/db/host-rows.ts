@@ -1,0 +1,154 @@
+/** Rows of crawlfleet_hosts: what is known of each host over all runs of a database. */
+import type { Knex } from 'knex';
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { HostNote, HostRecord, NotedHost } from '../model/stores.ts';
+import type { Database } from './connect.ts';
+import { inQuery } from './retry.ts';
+import { inPieces, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
+
+const HOSTS = 'crawlfleet_hosts';
+
+/** Rows per statement. */
+const LIST = 500;
+
+/** A row of the table. */
+export interface HostRow {
+  host: string;
+  /** Null: it was never granted. */
+  run_id: string | null;
+  slot: number | null;
+  epoch: number | null;
+  first_n: number | null;
+  last_n: number | null;
+  delay_ms: SqlNumber | null;
+  not_before: SqlNumber | null;
+  denied: number | null;
+  pace_ms: SqlNumber | null;
+}
+
+/** What a grant writes: who has the host, and its products in the chunks granted. */
+export type Claim = Pick<HostRow, 'host'> & { run_id: string; first_n: number; last_n: number } & EpochId;
+
+/** The rows of these hosts, made where there are none, and locked. @param hosts sorted, each once */
+export async function lockHosts(trx: Knex.Transaction, hosts: readonly string[]): Promise<Map<string, HostRow>> {
+  const found = new Map<string, HostRow>();
+  for (const piece of inPieces(hosts, LIST)) {
+    const rows = piece.map((host) => ({ host }));
+    // Writes nothing to a row that is there, and locks it at once: a shared lock first would let two grants deadlock.
+    await trx(HOSTS).insert(rows).onConflict('host').merge(['host']);
+    const locked = trx(HOSTS).whereIn('host', piece).orderBy('host').forUpdate();
+    for (const row of await rowsOf<HostRow>(locked)) found.set(row.host, row);
+  }
+  return found;
+}
+
+/** The rows of these hosts, which no grant changes until the end of the transaction. */
+export async function lockHostsShared(trx: Knex.Transaction, hosts: readonly string[]): Promise<HostRow[]> {
+  const found: HostRow[] = [];
+  for (const piece of inPieces([...new Set(hosts)].sort(), LIST))
+    found.push(...(await rowsOf<HostRow>(trx(HOSTS).whereIn('host', piece).orderBy('host').forShare())));
+  return found;
+}
+
+/** Writes these claims over those that the locked rows have. */
+export async function writeClaims(trx: Knex.Transaction, claims: readonly Claim[]): Promise<void> {
+  for (const piece of inPieces(claims, LIST))
+    await trx(HOSTS).insert(piece).onConflict('host').merge(['run_id', 'slot', 'epoch', 'first_n', 'last_n']);
+}
+
+/** No request to the hosts of which an instance had the last grant before this time. */
+export async function restHosts(
+  trx: Knex.Transaction,
+  owner: { run_id: string } & EpochId,
+  notBeforeMs: number,
+): Promise<void> {
+  await trx(HOSTS)
+    .where(owner)
+    .where((earlier) => void earlier.whereNull('not_before').orWhere('not_before', '<', notBeforeMs))
+    .update({ not_before: notBeforeMs });
+}
+
+/** Raises what is known of those of these hosts of which the instance had the last grant. */
+export async function raiseNotes(
+  trx: Knex.Transaction,
+  owner: { run_id: string } & EpochId,
+  notes: readonly HostNote[],
+): Promise<void> {
+  const noted = new Map(notes.map((note) => [note.host, note]));
+  for (const piece of inPieces([...noted.keys()].sort(), LIST)) {
+    const own = trx(HOSTS).where(owner).whereIn('host', piece).orderBy('host').forUpdate();
+    const rows = (await rowsOf<HostRow>(own)).map((row) => {
+      const { delayMs = 0, notBeforeMs = 0 } = noted.get(row.host) ?? {};
+      return {
+        host: row.host,
+        delay_ms: raised(row.delay_ms, delayMs),
+        not_before: raised(row.not_before, notBeforeMs),
+      };
+    });
+    if (rows.length > 0) await trx(HOSTS).insert(rows).onConflict('host').merge(['delay_ms', 'not_before']);
+  }
+}
+
+const raised = (known: SqlNumber | null, ms: number): number | null =>
+  known === null && ms === 0 ? null : Math.max(toNumber(known), ms);
+
+/** Those of these hosts of which something is stored, in the order of their names. */
+export async function readNotes(knex: Knex, hosts: readonly string[]): Promise<NotedHost[]> {
+  const notes: NotedHost[] = [];
+  for (const piece of inPieces([...hosts].sort(), LIST)) {
+    const some = knex(HOSTS).whereIn('host', piece).orderBy('host');
+    const rows = await rowsOf<HostRow>(
+      some.where((any) => {
+        for (const column of ['delay_ms', 'not_before', 'denied', 'pace_ms']) void any.orWhereNotNull(column);
+      }),
+    );
+    notes.push(...rows.map(notesOf));
+  }
+  return notes;
+}
+
+/** What an operator asks of a host; what is omitted stays. */
+export interface HostWish {
+  denied?: boolean | null;
+  paceMs?: number | null;
+}
+
+/** Stores what an operator asks of a host. */
+export async function setHost(db: Database, host: string, { denied, paceMs }: HostWish): Promise<void> {
+  const wish = {
+    ...(denied === undefined ? {} : { denied: denied === null ? null : Number(denied) }),
+    ...(paceMs === undefined ? {} : { pace_ms: paceMs }),
+  };
+  await inQuery(db, (knex) =>
+    knex(HOSTS)
+      .insert({ host, ...wish })
+      .onConflict('host')
+      .merge(['host', ...Object.keys(wish)]),
+  );
+}
+
+/** All that is stored of a host; null: nothing is. */
+export function readHost(db: Database, host: string): Promise<HostRecord | null> {
+  return inQuery(db, async (knex) => {
+    const row = await rowOf<HostRow>(knex(HOSTS).where({ host }).first());
+    if (row === undefined) return null;
+    const { run_id, slot, epoch, first_n, last_n } = row;
+    const claim =
+      run_id === null || slot === null || epoch === null
+        ? null
+        : { runId: run_id, slot, epoch, first: toNumber(first_n), last: toNumber(last_n) };
+    return { ...notesOf(row), claim };
+  });
+}
+
+const orNull = (value: SqlNumber | null): number | null => (value === null ? null : toNumber(value));
+
+function notesOf({ host, delay_ms, not_before, pace_ms, denied }: HostRow): NotedHost {
+  return {
+    host,
+    delayMs: orNull(delay_ms),
+    notBeforeMs: orNull(not_before),
+    paceMs: orNull(pace_ms),
+    denied: denied === null ? null : toBoolean(denied),
+  };
+}
