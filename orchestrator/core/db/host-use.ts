@@ -274,7 +274,7 @@ function siteOf({ site, run }: RunSettings): Site {
 }
 
 /** The hosts in the names of locks, by what one pace holds for. */
-function hostGroupsOf(lockNames: readonly string[]): string[] {
+export function hostGroupsOf(lockNames: readonly string[]): string[] {
   const hosts = lockNames.flatMap((name) => /^host:(.+)$/.exec(name)?.[1] ?? []);
   const urls = hosts.flatMap((host) => URL.parse(`http://${host}`) ?? []);
   return [...new Set(urls.map(hostGroupOf))];

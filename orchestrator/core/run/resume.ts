@@ -33,6 +33,9 @@ import type { RunSettings } from '../model/run-settings.ts';
 import { listen, splitAddress } from '../server/listen.ts';
 import { findPortHolder } from '../server/port-holder.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
+import { waitForHosts } from './wait-for-hosts.ts';
+import { isDraining } from '../model/run-deadlines.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
 import { OpenResources } from '../open-resources.ts';
 
 export interface ResumeOptions extends ConfigSource {
@@ -57,6 +60,9 @@ export async function resume(options: ResumeOptions, caller: Caller): Promise<Ca
   const check = (): Promise<void> => listenOnce(run, config);
   await using lock = await takeLock({ runs, names: lockNamesOfRun(run), clock: systemClock, check });
   await lock.setRun(run.id);
+  // A run that is only collected and ended asks nothing more.
+  if (!isRunEnd(run.phase) && !isDraining({ nowMs: systemClock.now(), run }))
+    await waitForHosts({ ...caller, runs, lock }, { runId: run.id, intervalMs: null });
   const context = { ...caller, config, environment, features, database, stores, lock };
   return await carryOut(context, await resumeRun(context, run));
 }

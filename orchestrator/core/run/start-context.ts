@@ -16,6 +16,7 @@ import { allAtOnce, type StartPlace } from './before-launch.ts';
 import { collectGarbageQuietly } from './collect-garbage.ts';
 import { endUnfinished, namesToLock, unfinishedToEnd } from './end-unfinished.ts';
 import type { RunContext } from './run-context.ts';
+import { waitForHosts } from './wait-for-hosts.ts';
 import { OpenResources } from '../open-resources.ts';
 
 /** Disposal releases the lock and closes the database. */
@@ -56,6 +57,7 @@ export async function openStart(
   const lock = opened.use(
     await takeLock({ runs, names, clock: systemClock, check: () => unfinishedToEnd(runs, config) }),
   );
+  await waitForHosts({ ...caller, runs, lock }, { runId: null, intervalMs: config.values.site.interval });
   const shared = { ...caller, ...place, database, stores, lock };
   await endUnfinished(shared);
   // The sandbox of a dry run ends on its own; everything else may be left over from a dead main server.
