@@ -16,6 +16,9 @@ export interface LinkJudgeParts {
   policies: () => { own: RobotsPolicy | null; further: readonly RobotsPolicy[] | undefined };
 }
 
+/** Which URLs may be requested for a product, and where the links of its page lead. */
+export type Links = Pick<LinkJudge, 'judgeLink' | 'mayFollow' | 'isAllowed'>;
+
 export class LinkJudge {
   readonly #parts: LinkJudgeParts;
 

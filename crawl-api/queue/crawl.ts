@@ -10,10 +10,12 @@ import { AddressWatch } from '../politeness/address-watch.ts';
 import { Pacer } from '../politeness/pacer.ts';
 import { Places } from '../politeness/places.ts';
 import { CanaryPages } from './canary-pages.ts';
-import { type CrawlEnd, CrawlLoop, type CrawlLoopParts } from './crawl-loop.ts';
+import type { CrawlEnd } from './crawl-ending.ts';
+import { CrawlLoop, type CrawlLoopParts } from './crawl-loop.ts';
+import { siteDomain } from './domain-policy.ts';
 import { IncidentTracker } from './incident-tracker.ts';
 
-type OfOneDomain = 'domain' | 'isOneOfMany' | 'pacer' | 'watch' | 'canaryPages' | 'cookies' | 'changed';
+type OfOneDomain = 'domain' | 'policy' | 'pacer' | 'watch' | 'canaryPages' | 'cookies' | 'changed';
 
 export interface CrawlParts extends Omit<CrawlLoopParts, OfOneDomain | 'places' | 'incidents'> {
   /** Called when an incident has begun, changed or ended. */
@@ -32,7 +34,7 @@ export class Crawl {
     const { coolDownMs } = site.ban;
     this.#domains = templatesOf(productUrl).map((_, domain, { length }) => ({
       domain,
-      isOneOfMany: length > 1,
+      policy: siteDomain({ ...parts, domain, isOneOfMany: length > 1 }),
       pacer: new Pacer(clock, () => queue.intervalAt(domain), queue.state.at(domain).lastStartMs !== null),
       watch: new AddressWatch(),
       canaryPages: new CanaryPages(canaries, productUrl, domain, queue.state),

@@ -5,7 +5,7 @@ import { identityOf, type PageRequest } from '../../shared/adapters/requests/pag
 import { isSameSite } from '../../shared/domain/same-site.ts';
 import { MAX_LINK_CHARS } from '../../shared/wire/part.ts';
 import type { RowPages } from '../extract/row-pages.ts';
-import type { LinkJudge } from '../politeness/link-judge.ts';
+import type { Links } from '../politeness/link-judge.ts';
 
 /** What a product comes without. */
 export interface LeftPages {
@@ -19,7 +19,7 @@ export interface FurtherPagesRules {
   depth: number | undefined;
   /** Maximum pages of the product, including its own. */
   maxPages: number;
-  links: Pick<LinkJudge, 'judgeLink'>;
+  links: Pick<Links, 'judgeLink'>;
   /** How a link is requested. */
   requestOf: (link: string) => PageRequest;
   /** Null: the mapping gives one row a product. */

@@ -8,7 +8,6 @@ import type { PageRequest, PostBody } from '../../shared/adapters/requests/page-
 import type { Requested } from '../../shared/domain/landing.ts';
 import { headerForbids } from '../../shared/domain/nofollow.ts';
 import { productToken } from '../../shared/domain/robots.ts';
-import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import { hostNameOf } from '../../shared/domain/same-site.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
@@ -21,13 +20,14 @@ import type { UserHeaders } from '../fetch/user-headers.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { keepsMethod, RedirectTrail } from '../fetch/redirect-trail.ts';
 import { judge } from '../politeness/ban-rules.ts';
-import { LinkJudge } from '../politeness/link-judge.ts';
+import type { Links } from '../politeness/link-judge.ts';
 import { accused, type Judgement, named, type SeenPage } from '../politeness/judgement.ts';
 import type { Places } from '../politeness/places.ts';
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
 import { DISK_RETRY_MS } from './journal-writer.ts';
+import type { DomainPolicy } from './domain-policy.ts';
 import type { LeftPages } from './further-pages.ts';
 import { answerOf, type Queue } from './queue.ts';
 
@@ -35,8 +35,7 @@ export interface PagesParts {
   queue: Queue;
   /** Its place in `site.product_url`. */
   domain: number;
-  /** There are other domains. */
-  isOneOfMany: boolean;
+  policy: DomainPolicy;
   /** The pace of this domain alone. */
   pacer: Pacer;
   /** Where the pages of all domains are under way. */
@@ -103,16 +102,12 @@ type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail; wha
 const NOT_NOW: NotNow = { kind: 'not-now' };
 
 export class Pages {
-  readonly links: LinkJudge;
+  readonly links: Links;
   readonly #parts: PagesParts;
 
   constructor(parts: PagesParts) {
     this.#parts = parts;
-    const { queue, domain } = parts;
-    this.links = new LinkJudge({
-      ...parts,
-      policies: () => ({ own: policyAt(queue.state.robots, domain), further: queue.state.robots?.further }),
-    });
+    this.links = parts.policy.links;
   }
 
   /** Fetches and judges one page. `work` aborts a request in flight. */
@@ -263,8 +258,8 @@ export class Pages {
   }
 
   #isStopped(work: AbortSignal): boolean {
-    const { queue, clock } = this.#parts;
-    return work.aborted || queue.isDraining || findBarrier(this.#parts, clock.now()) !== null;
+    const { queue, policy } = this.#parts;
+    return work.aborted || queue.isDraining || policy.barrier() !== null;
   }
 
   /** False when the request must not be sent now. */
@@ -312,31 +307,4 @@ export function toSeenPage(page: PageResult): SeenPage {
   if (page.kind !== 'page') return page;
   const { reply, extraction } = page;
   return { kind: 'page', reply, missing: extraction.missing, hasValues: hasValues(extraction) };
-}
-
-/** `untilMs` (wall clock) is null when only an order ends the barrier. */
-export interface Barrier {
-  kind: 'incident' | 'pause' | 'robots' | 'secrets' | 'requests' | 'disk';
-  untilMs: number | null;
-}
-
-/**
- * What keeps the instance from sending a request; null when requests may be sent to the domain, at the pace. An
- * incident at one domain stops the address at all of them: sites that share their owner may share what they know about
- * an address.
- */
-export function findBarrier(
-  { queue, domain, site, userHeaders }: Pick<PagesParts, 'queue' | 'domain' | 'site' | 'userHeaders'>,
-  nowMs: number,
-): Barrier | null {
-  const { robots, maxRequests = Infinity } = site;
-  const { incident } = queue.state;
-  const pausedUntilMs = Math.max(queue.state.at(domain).pausedUntilMs, queue.pausedUntilMs);
-  const policy = policyAt(queue.state.robots, domain);
-  if (incident) return { kind: 'incident', untilMs: incident.untilMs };
-  if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
-  if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };
-  if (userHeaders?.isComplete === false) return { kind: 'secrets', untilMs: null };
-  if (queue.state.requests >= maxRequests) return { kind: 'requests', untilMs: null };
-  return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + DISK_RETRY_MS };
 }

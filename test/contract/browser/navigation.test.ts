@@ -7,6 +7,7 @@ import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { Places } from '../../../crawl-api/politeness/places.ts';
 import { SignalFlag } from '../../../crawl-api/process/signal-flag.ts';
+import { siteDomain } from '../../../crawl-api/queue/domain-policy.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { CookieJar } from '../../../shared/adapters/http/cookie-jar.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -59,16 +60,18 @@ async function judgementOf(result: PageAnswer, path: string) {
 
 async function pagesOf(browser: PageSource, cookies: CookieJar | null): Promise<Pages> {
   const settings = oneTitle(`${site.url}/p/{id}`).site;
+  const { queue } = createQueue();
+  const follow = await compileFollowRules({ site: settings });
   return new Pages({
-    queue: createQueue().queue,
+    queue,
     domain: 0,
-    isOneOfMany: false,
+    policy: siteDomain({ queue, clock: systemClock, site: settings, follow, domain: 0, isOneOfMany: false }),
     places: new Places(1),
     pacer: new Pacer(systemClock, () => 0, false),
     clock: systemClock,
     pageTimes: new PageTimes(),
     site: settings,
-    follow: await compileFollowRules({ site: settings }),
+    follow,
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
     render: new RenderChoice('browser'),
     http: browser,

@@ -4,6 +4,7 @@ import type { PageResult, PageSource } from '../../../crawl-api/fetch/page-resul
 import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { Places } from '../../../crawl-api/politeness/places.ts';
 import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
+import { siteDomain } from '../../../crawl-api/queue/domain-policy.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
@@ -203,13 +204,14 @@ describe('the crawl loop', () => {
       close: () => Promise.resolve(),
     };
     const pacer = new Pacer(clock, () => queue.intervalAt(0), false);
-    const alone = { domain: 0, isOneOfMany: false, places: new Places(1) };
+    const alone = { domain: 0, places: new Places(1) };
     const parts = { ...alone, queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
     const render = new RenderChoice('http');
     const { site } = oneTitle('http://shop/{id}');
     const follow = await compileFollowRules({ site });
-    const pages = new Pages({ ...parts, site, follow, rules, render, http, browser: null, cookies: null });
+    const policy = siteDomain({ queue, clock, site, follow, domain: 0, isOneOfMany: false });
+    const pages = new Pages({ ...parts, policy, site, follow, rules, render, http, browser: null, cookies: null });
     const send = (n: number) => {
       const url = `http://shop/${n}`;
       return pages.fetch({ n, url, product: { id: 'P1', url }, interruptible: false }, new AbortController().signal);

@@ -17,7 +17,7 @@ import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.t
 import { compileRequests } from '../../../crawl-api/fetch/compile-requests.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { Crawl } from '../../../crawl-api/queue/crawl.ts';
-import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
+import type { CrawlEnd } from '../../../crawl-api/queue/crawl-ending.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
 import { cookiesOf } from '../../../shared/adapters/http/cookie-jar.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AddressWatch, type Advice } from '../../../crawl-api/politeness/address-watch.ts';
 import { accused, type Judgement, type JudgementKind, unremarkable } from '../../../crawl-api/politeness/judgement.ts';
-import { LatencyWatch } from '../../../crawl-api/queue/crawl-loop.ts';
+import { LatencyWatch } from '../../../crawl-api/queue/domain-crawl.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 
 function judgement(kind: JudgementKind, product = 1): Judgement {

@@ -1,0 +1,59 @@
+/** What a domain may be asked, and when: each of one site, and each host of many, has a policy. */
+import { policyAt } from '../../shared/domain/robots-matcher.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { SiteSettings } from '../../shared/wire/site-settings.ts';
+import type { UserHeaders } from '../fetch/user-headers.ts';
+import { LinkJudge, type LinkJudgeParts, type Links } from '../politeness/link-judge.ts';
+import { DISK_RETRY_MS } from './journal-writer.ts';
+import type { Queue } from './queue.ts';
+
+/** `untilMs` (wall clock) is null when only an order ends the barrier. */
+export interface Barrier {
+  kind: 'incident' | 'pause' | 'robots' | 'secrets' | 'requests' | 'disk';
+  untilMs: number | null;
+}
+
+export interface DomainPolicy {
+  links: Links;
+  /** What keeps the instance from sending a request; null when requests may be sent to the domain, at the pace. */
+  barrier(): Barrier | null;
+}
+
+export interface SiteDomainParts extends Pick<LinkJudgeParts, 'follow' | 'isOneOfMany'> {
+  queue: Queue;
+  /** Its place in `site.product_url`. */
+  domain: number;
+  site: SiteSettings;
+  clock: Pick<Clock, 'now'>;
+  /** Headers and cookies of the user; omitted: none. */
+  userHeaders?: UserHeaders;
+}
+
+/** The policy of a domain of one site, whose rules and pace the main server orders. */
+export const siteDomain = (parts: SiteDomainParts): DomainPolicy => {
+  const { queue, domain, clock } = parts;
+  return {
+    links: new LinkJudge({
+      ...parts,
+      policies: () => ({ own: policyAt(queue.state.robots, domain), further: queue.state.robots?.further }),
+    }),
+    barrier: () => findBarrier(parts, clock.now()),
+  };
+};
+
+/**
+ * An incident at one domain stops the address at all of them: sites that share their owner may share what they know
+ * about an address.
+ */
+function findBarrier({ queue, domain, site, userHeaders }: SiteDomainParts, nowMs: number): Barrier | null {
+  const { robots, maxRequests = Infinity } = site;
+  const { incident } = queue.state;
+  const pausedUntilMs = Math.max(queue.state.at(domain).pausedUntilMs, queue.pausedUntilMs);
+  const policy = policyAt(queue.state.robots, domain);
+  if (incident) return { kind: 'incident', untilMs: incident.untilMs };
+  if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
+  if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };
+  if (userHeaders?.isComplete === false) return { kind: 'secrets', untilMs: null };
+  if (queue.state.requests >= maxRequests) return { kind: 'requests', untilMs: null };
+  return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + DISK_RETRY_MS };
+}
