@@ -1,8 +1,13 @@
 /**
  * Opens the sources of pages: plain HTTP always, a browser if the site needs one; both behind the same address guard.
  */
-import { isIPv4 } from 'node:net';
-import { type AddressGuard, createAddressGuard } from '../shared/adapters/http/address-guard.ts';
+import { isIPv4, isIPv6 } from 'node:net';
+import { type AddressGuard, createAddressGuard, type GuardOptions } from '../shared/adapters/http/address-guard.ts';
+import { NameResolver } from '../shared/adapters/http/name-resolver.ts';
+import { askRobots } from '../shared/adapters/robots-fetcher.ts';
+import { isAnyHost } from '../shared/domain/domains.ts';
+import { CONNECT_LIMIT_MS } from '../shared/domain/host-policy.ts';
+import type { HostsCrawlParts } from './hosts/hosts-crawl.ts';
 import { createTargetDispatcher } from '../shared/adapters/http/target-dispatcher.ts';
 import { hasDefault, type Mapping, type PageMapping } from '../shared/domain/mapping.ts';
 import { productToken } from '../shared/domain/robots.ts';
@@ -32,6 +37,8 @@ export interface Sources {
   http: PageSource;
   /** Starts in the background; the first page waits for it. */
   browser: PageSource | null;
+  /** How names are looked up and robots.txt is asked for, where products are on any hosts; else omitted. */
+  hosts?: Pick<HostsCrawlParts, 'resolve' | 'askRobots'>;
   /** Rejects when the browser fails to start, at first or later; never settles otherwise. */
   broken: Promise<never>;
 }
@@ -44,6 +51,7 @@ export async function openSources(parts: SourceParts): Promise<Sources> {
   const obeys = site.follow?.nofollow === 'obey';
   const compiled = await compileMapping(mapping, obeys ? { obeyedAs: productToken(site.userAgent) } : {});
   const openExtractor: OpenExtractor = (kind, url) => new PageExtractor(compiled, kind, url);
+  if (isAnyHost(site.productUrl)) return openHostSources(parts, guard, openExtractor);
   const dispatcher = createTargetDispatcher({ localAddress: address, guard, connectTimeoutMs: site.timeoutMs });
   const http = new PageFetcher(dispatcher, site, clock, openExtractor);
   if (site.render === 'http') return { http, browser: null, broken: new Promise(() => {}) };
@@ -66,6 +74,27 @@ export async function openSources(parts: SourceParts): Promise<Sources> {
     await http.close();
     throw error;
   }
+}
+
+/** Of many hosts: those that never answer must keep no place, and names no thread, for long. */
+function openHostSources(parts: SourceParts, guard: AddressGuard, openExtractor: OpenExtractor): Sources {
+  const { settings, address, clock } = parts;
+  const { site } = settings;
+  const names = new NameResolver({ clock });
+  const family = isIPv6(address) ? 6 : 4;
+  const { lookup } = names;
+  const connectTimeoutMs = Math.min(CONNECT_LIMIT_MS, site.timeoutMs);
+  const dispatcher = createTargetDispatcher({ localAddress: address, guard, connectTimeoutMs, lookup });
+  const asker = { ...site, localAddress: address, lookup, clock, forbidden: forbiddenTo(parts) };
+  return {
+    http: new PageFetcher(dispatcher, site, clock, openExtractor),
+    browser: null,
+    hosts: {
+      resolve: (name) => names.resolve(name, family),
+      askRobots: (origin, url, timeoutMs) => askRobots({ ...asker, origin, timeoutMs }, url),
+    },
+    broken: new Promise(() => {}),
+  };
 }
 
 /** Asks Playwright, which takes a second to load, only when no browser is installed. */
@@ -100,19 +129,24 @@ export function provesPages(mapping: Mapping): boolean {
   return mapping.pages.every(isRequiring);
 }
 
-function createGuard({ settings, address, metadataEndpoint }: SourceParts): AddressGuard {
-  const { apiPort, localPort, site } = settings;
-  const imds = new URL(metadataEndpoint);
+function createGuard(parts: SourceParts): AddressGuard {
+  const { site } = parts.settings;
   return createAddressGuard({
     productUrl: site.productUrl,
     further: site.follow?.hosts,
     allowPrivate: site.allowPrivate,
-    forbidden: [
-      { address, port: apiPort },
-      { address: localAddressOf(address), port: localPort },
-      { address: bareHostOf(imds), port: portOf(imds) },
-    ],
+    forbidden: forbiddenTo(parts),
   });
+}
+
+function forbiddenTo({ settings, address, metadataEndpoint }: SourceParts): GuardOptions['forbidden'] {
+  const { apiPort, localPort } = settings;
+  const imds = new URL(metadataEndpoint);
+  return [
+    { address, port: apiPort },
+    { address: localAddressOf(address), port: localPort },
+    { address: bareHostOf(imds), port: portOf(imds) },
+  ];
 }
 
 /** Address of the local listener: loopback, and the instance's own 127.x address where instances share a machine. */

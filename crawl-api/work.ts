@@ -6,10 +6,10 @@ import type { KeyObject } from 'node:crypto';
 import type { FollowRules } from '../shared/domain/follow-rules.ts';
 import type { PageRequests } from '../shared/adapters/requests/page-requests.ts';
 import type { Offer } from '../shared/wire/instance-api.ts';
-import type { Heartbeat, Orders } from '../shared/wire/callbacks.ts';
+import { type Heartbeat, MAX_HOSTS, type Orders } from '../shared/wire/callbacks.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { closeEpoch } from './callbacks/closing.ts';
-import { HeartbeatLoop } from './callbacks/heartbeat.ts';
+import { type AnsweredHeartbeat, HeartbeatLoop } from './callbacks/heartbeat.ts';
 import type { MainServerClient } from './callbacks/main-server-client.ts';
 import type { RowPages } from './extract/row-pages.ts';
 import type { Secrets } from '../shared/wire/secrets.ts';
@@ -19,7 +19,8 @@ import type { Sources } from './open-sources.ts';
 import { PageTimes } from './politeness/pacer.ts';
 import { RenderChoice } from './politeness/render-choice.ts';
 import type { SiteRules } from './politeness/site-rules.ts';
-import { Crawl } from './queue/crawl.ts';
+import { HostsCrawl } from './hosts/hosts-crawl.ts';
+import { type Crawl, SiteCrawl } from './queue/crawl.ts';
 import { untilWritten } from './queue/journal-writer.ts';
 import type { OfferAnswer, Queue } from './queue/queue.ts';
 import { Uploader, type UploaderParts } from './upload/uploader.ts';
@@ -31,7 +32,7 @@ export interface WorkParts extends Retry, Pick<UploaderParts, 'session' | 'openS
   privateKey: KeyObject;
   queue: Queue;
   client: Pick<MainServerClient, 'sendSigned'>;
-  sources: Pick<Sources, 'http' | 'browser'>;
+  sources: Pick<Sources, 'http' | 'browser' | 'hosts'>;
   rules: SiteRules;
   follow: FollowRules;
   requests: PageRequests;
@@ -85,15 +86,17 @@ export function createWork(given: WorkParts): Work {
     incident: crawl.incidents.describe(),
     robots: queue.state.robots?.version ?? null,
     ...(userHeaders.needsSecrets ? { secrets: userHeaders.version } : {}),
+    ...newsOf(queue),
     understands: ['clock'],
   });
-  const follow = async (orders: Orders, roundTripMs: number): Promise<void> => {
-    if (orders.clock !== undefined) queue.noteClock(Date.parse(orders.clock), roundTripMs);
+  const follow = async (orders: Orders, answered: AnsweredHeartbeat): Promise<void> => {
+    if (orders.clock !== undefined) queue.noteClock(Date.parse(orders.clock), answered.roundTripMs);
     if (orders.fenced) {
       log.info({}, 'fenced: another instance has this slot');
       onFenced();
       return;
     }
+    queue.noteAccepted(answered);
     takeSecrets(orders.secrets);
     const wasIdle = queue.state.items.assigned === 0;
     const { granted, transferred, changed: differs } = await queue.follow(orders);
@@ -101,10 +104,11 @@ export function createWork(given: WorkParts): Work {
       log.info({ chunks: transferred }, 'chunks returned to the main server');
       heartbeat.poke();
     }
+    if ((await queue.takeSlices(orders.nextSlices ?? [])) > 0) heartbeat.poke();
     if (granted > 0 && wasIdle) log.info({ products: queue.state.items.assigned }, 'crawling');
     if (orders.verdict !== null) crawl.incidents.decide(orders.verdict);
     if (orders.returnProducts && queue.state.incident?.verdict === 'banned') returnProducts();
-    if (granted > 0 || differs) crawl.wake();
+    if (granted > 0 || differs || settings.leaseMs !== undefined) crawl.wake();
   };
   const takeSecrets = (given: Orders['secrets']): void => {
     if (given === undefined) return;
@@ -122,11 +126,12 @@ export function createWork(given: WorkParts): Work {
     if (end === 'released') heartbeat.poke();
   };
   const heartbeat = new HeartbeatLoop({ ...parts, describe, follow, intervalMs: settings.heartbeatMs });
-  const crawl = new Crawl({
+  const crawlParts = {
     queue,
     clock,
     pageTimes,
-    ...sources,
+    http: sources.http,
+    browser: sources.browser,
     site,
     follow: followRules,
     requests,
@@ -135,12 +140,6 @@ export function createWork(given: WorkParts): Work {
     reportsLinks: settings.links === 'report',
     rules,
     render: new RenderChoice(site.render),
-    onIncident: () => {
-      const { incident } = queue.state;
-      if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);
-      else log.info({}, 'the incident is over: crawling again');
-      heartbeat.poke();
-    },
     onResult: () => uploader.noteResult(),
     onEmpty: () => {
       // What it has found may be all that there is to crawl next.
@@ -148,7 +147,18 @@ export function createWork(given: WorkParts): Work {
       heartbeat.poke();
     },
     idleMs: settings.heartbeatMs,
-  });
+  };
+  const onIncident = (): void => {
+    const { incident } = queue.state;
+    if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);
+    else log.info({}, 'the incident is over: crawling again');
+    heartbeat.poke();
+  };
+  const runMs = Date.parse(settings.deadline) - Date.parse(settings.startedAt);
+  const crawl: Crawl =
+    sources.hosts === undefined
+      ? new SiteCrawl({ ...crawlParts, onIncident })
+      : new HostsCrawl({ ...crawlParts, ...sources.hosts, runMs, onNews: () => heartbeat.poke() });
 
   const crawlAndClose = async (stop: AbortSignal): Promise<void> => {
     const uploading = uploader.run(stop);
@@ -195,4 +205,10 @@ function phaseOf({ state }: Queue, isCrawling: boolean): Heartbeat['phase'] {
   if (!isCrawling) return 'uploading';
   if (state.incident) return 'banned';
   return state.items.assigned > 0 ? 'crawling' : 'ready';
+}
+
+/** Of many hosts: what the main server does not know of them yet. */
+function newsOf(queue: Queue): Pick<Heartbeat, 'hosts'> {
+  const hosts = queue.hostNews(MAX_HOSTS);
+  return hosts.length === 0 ? {} : { hosts };
 }

@@ -108,7 +108,7 @@ export function withBrowser(root: string): Plugin {
  * What many crawls never use, loaded when the first of its exports is read. The list of public suffixes that comes with
  * cookies and the tables of multi-byte encodings take 17 MB.
  */
-const ON_FIRST_USE = ['@exodus/bytes/multi-byte.js', 'chardet', 'luxon', 're2js', 'tough-cookie'];
+const ON_FIRST_USE = ['@exodus/bytes/multi-byte.js', 'chardet', 'luxon', 're2js', 'tldts', 'tough-cookie'];
 
 /** Replacement modules for the bundle, by the pattern of the import path. */
 const REPLACED: { filter: RegExp; contents: string }[] = [

@@ -25,10 +25,10 @@ const chunks = products / CHUNK;
 /** Products are numbered by host, as whole hosts come in a chunk. */
 const hostOf = (n: number): number => Math.floor(((n - 1) * hosts) / products);
 const idOf = (n: number): string => `https://host-${hostOf(n)}.example/people/${n}/profile`;
-const state = new QueueState(
-  (id) => Number(/host-(\d+)/.exec(id)![1]),
-  (host) => `host-${host}.example`,
-);
+const state = new QueueState({
+  of: (id) => Number(/host-(\d+)/.exec(id)![1]),
+  hostOf: (host) => `host-${host}.example`,
+});
 const startMs = performance.now();
 const { file } = JournalFile.open(join(folder, 'journal'), (record) => state.apply(record));
 const openMs = performance.now() - startMs;

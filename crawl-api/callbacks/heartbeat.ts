@@ -15,10 +15,19 @@ export interface HeartbeatParts extends Retry {
   /**
    * Carries out orders that have just arrived. May throw when they cannot be journalled; the main server then repeats
    * them.
-   * @param roundTripMs since their heartbeat was sent
    */
-  follow: (orders: Orders, roundTripMs: number) => Promise<void>;
+  follow: (orders: Orders, answered: AnsweredHeartbeat) => Promise<void>;
   intervalMs: number;
+}
+
+/** The heartbeat that orders answer. */
+export interface AnsweredHeartbeat {
+  message: Heartbeat;
+  /** When it was sent, by both clocks. */
+  wallMs: number;
+  monotonicMs: number;
+  /** From then until the answer. */
+  roundTripMs: number;
 }
 
 export class HeartbeatLoop {
@@ -60,7 +69,7 @@ export class HeartbeatLoop {
     const { client, describe, follow, clock } = this.#parts;
     let reply: Reply;
     const message = describe();
-    const sentMs = clock.monotonic();
+    const sent = { message, wallMs: clock.now(), monotonicMs: clock.monotonic() };
     try {
       reply = await client.sendSigned(HEARTBEAT_PATH, message);
     } catch (error) {
@@ -69,7 +78,10 @@ export class HeartbeatLoop {
     if (reply.status !== 200) return `status ${reply.status}: ${reply.body.slice(0, 300)}`;
     if (!reply.authentic) return 'the reply is not signed by the run';
     try {
-      await follow(ordersSchema.parse(JSON.parse(reply.body)), clock.monotonic() - sentMs);
+      await follow(ordersSchema.parse(JSON.parse(reply.body)), {
+        ...sent,
+        roundTripMs: clock.monotonic() - sent.monotonicMs,
+      });
     } catch (error) {
       return `orders not carried out: ${describeError(error)}`;
     }

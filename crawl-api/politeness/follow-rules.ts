@@ -1,5 +1,6 @@
 /** `site.follow` of the settings, compiled. */
 import { DenyList } from '../../shared/domain/deny-list.ts';
+import { isAnyHost } from '../../shared/domain/domains.ts';
 import { FollowRules } from '../../shared/domain/follow-rules.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { CrawlSettings } from '../../shared/wire/crawl-settings.ts';
@@ -10,9 +11,11 @@ export async function compileFollowRules({
   deny = [],
 }: Pick<CrawlSettings, 'site' | 'deny'>): Promise<FollowRules> {
   const { allow = [] } = site.follow ?? {};
+  // Of many hosts none is the one that a path without a host could be of.
+  const base = isAnyHost(site.productUrl) ? 'http://none.invalid/' : productUrl(site.productUrl, 'x');
   return new FollowRules({
     allow: allow.length === 0 ? [] : await compilePatterns(allow),
-    deny: new DenyList(deny, new URL(productUrl(site.productUrl, 'x'))),
+    deny: new DenyList(deny, new URL(base)),
   });
 }
 

@@ -16,6 +16,7 @@ export class Places {
   /** The domains that want to be alone, in order; the first one is, once the pages of all others have ended. */
   readonly #alone: { domain: number; start: () => void }[] = [];
   #isAlone = false;
+  #away = 0;
 
   constructor(size: number) {
     this.#size = size;
@@ -24,6 +25,21 @@ export class Places {
   /** Pages under way. */
   get used(): number {
     return this.#hosts.size;
+  }
+
+  /** Visits that wait for their turn, and keep no place meanwhile. */
+  get waiting(): number {
+    return this.#away;
+  }
+
+  /** Waits without a place. */
+  async away<T>(wait: () => Promise<T>): Promise<T> {
+    this.#away++;
+    try {
+      return await wait();
+    } finally {
+      this.#away--;
+    }
   }
 
   /**

@@ -7,11 +7,13 @@
  */
 import { CrawlEnding, type CrawlEnd } from './crawl-ending.ts';
 import { DomainCrawl, type DomainCrawlParts } from './domain-crawl.ts';
+import type { AddressWatch } from '../politeness/address-watch.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
 import { untilWritten } from './journal-writer.ts';
 
 export interface CrawlLoopParts extends DomainCrawlParts {
   incidents: IncidentTracker;
+  watch: AddressWatch;
   onEmpty: () => void;
   /** How long the queue stays empty, without a seal, before failed products are tried again. */
   idleMs: number;

@@ -22,7 +22,19 @@ export interface CrawlParts extends Omit<CrawlLoopParts, OfOneDomain | 'places' 
   onIncident: () => void;
 }
 
-export class Crawl {
+/** The crawl of an instance, at one site or at many hosts. */
+export interface Crawl {
+  /** What stops the address as a whole. */
+  readonly incidents: Pick<IncidentTracker, 'describe' | 'decide'>;
+  /** For the user to see; null when there is nothing. */
+  readonly problem: string | null;
+  /** The queue or the orders have changed. */
+  wake(): void;
+  /** Resolves when no further request will be sent; `stop` ends it immediately. */
+  run(stop: AbortSignal): Promise<CrawlEnd>;
+}
+
+export class SiteCrawl implements Crawl {
   readonly incidents: IncidentTracker;
   readonly #domains: readonly Pick<CrawlLoopParts, OfOneDomain>[];
   readonly #loops: readonly CrawlLoop[];
@@ -32,11 +44,12 @@ export class Crawl {
     const { productUrl, canaries, maxRequests, pagesAtOnce = 1 } = site;
     const isProbe = maxRequests !== undefined;
     const { coolDownMs } = site.ban;
+    const watches = templatesOf(productUrl).map(() => new AddressWatch());
     this.#domains = templatesOf(productUrl).map((_, domain, { length }) => ({
       domain,
       policy: siteDomain({ ...parts, domain, isOneOfMany: length > 1 }),
       pacer: new Pacer(clock, () => queue.intervalAt(domain), queue.state.at(domain).lastStartMs !== null),
-      watch: new AddressWatch(),
+      watch: watches[domain]!,
       canaryPages: new CanaryPages(canaries, productUrl, domain, queue.state),
       cookies: openJar(site, clock),
       changed: new SignalFlag(),
@@ -45,7 +58,6 @@ export class Crawl {
       this.wake();
       onIncident();
     };
-    const watches = this.#domains.map(({ watch }) => watch);
     const onBanOver = (): void => this.#domains.forEach(({ cookies }) => cookies?.clear());
     this.incidents = new IncidentTracker({ queue, watches, clock, coolDownMs, isProbe, onChange, onBanOver });
     const shared = { ...parts, places: new Places(pagesAtOnce), incidents: this.incidents };
@@ -58,12 +70,10 @@ export class Crawl {
     return problems.length === 0 ? null : [...new Set(problems)].join('; ');
   }
 
-  /** The queue or the orders have changed. */
   wake(): void {
     for (const { changed } of this.#domains) changed.raise();
   }
 
-  /** Resolves when no further request will be sent; `stop` ends it immediately. */
   async run(stop: AbortSignal): Promise<CrawlEnd> {
     // The last product of one domain may end the wait of all others.
     const ends = await Promise.all(this.#loops.map((loop) => loop.run(stop).finally(() => this.wake())));

@@ -14,17 +14,26 @@ import { isOddContent, toFailure, toOddPage } from './item-result.ts';
 import type { CanaryPages } from './canary-pages.ts';
 import type { Item } from './items.ts';
 import { atDomain, CANARY_PAGE } from './records.ts';
-import type { IncidentTracker } from './incident-tracker.ts';
 import { type ProductParts, type VisitEnd, visitProduct } from './product.ts';
 import { RecordTooLargeError } from './journal-file.ts';
 import { untilWritten } from './journal-writer.ts';
 
+/** What happens when a domain seems to refuse this address, or asks it to wait. Each call writes to the journal. */
+export interface Refusals {
+  /** Stops requests: to the whole site, or to one host of many. @param at minMs the least time without any */
+  begin(verdict: 'suspect' | 'banned', evidence: Evidence, at: { domain: number; minMs: number }): void;
+  /** The domain wants no request for that long (Retry-After). False when that is a refusal. */
+  pause(pause: { n: number; domain: number; forMs: number }, evidence: Evidence): boolean;
+  /** Whether other addresses of the fleet could show that the site has changed for all. */
+  canCompare: boolean;
+}
+
 export interface DomainCrawlParts extends PagesParts, Pick<ProductParts, 'reportsLinks' | 'rowPages'> {
   /** How each page is requested. */
   requests: PageRequests;
-  watch: AddressWatch;
+  watch: Pick<AddressWatch, 'seen' | 'answered'>;
   canaryPages: CanaryPages;
-  incidents: IncidentTracker;
+  incidents: Refusals;
   onResult: () => void;
 }
 
@@ -177,16 +186,18 @@ export class DomainCrawl {
       };
       return this.#write(() => queue.giveUpHeld(domain, giveUp), work);
     }
-    const gone = queue.state.items.assigned > MAX_BELIEVED ? queue.state.firstHeldGone(domain) : null;
+    const { canCompare } = this.#parts.incidents;
+    const isMany = queue.state.items.assigned > MAX_BELIEVED;
+    const gone = canCompare && isMany ? queue.state.firstHeldGone(domain) : null;
     if (gone === null) return this.#write(() => queue.note({ t: 'accepted', ...atDomain(domain) }), work);
     const evidence = { ...createEvidence('all-gone', gone.url, null), status: gone.status };
     return this.#beginIncident('suspect', withRequest(evidence, requests.ofProduct(gone.url, gone.id)), work);
   }
 
-  #beginIncident(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal, minMs = 0): Promise<void> {
+  #beginIncident(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal): Promise<void> {
     const verdict = advice === 'ban' ? 'banned' : 'suspect';
     const { incidents, domain } = this.#parts;
-    return this.#write(() => incidents.begin(verdict, evidence, { domain, minMs }), work);
+    return this.#write(() => incidents.begin(verdict, evidence, { domain, minMs: 0 }), work);
   }
 
   async #pause(item: Item, { forMs, result }: Extract<VisitEnd, { kind: 'wait' }>, work: AbortSignal): Promise<void> {
@@ -195,18 +206,14 @@ export class DomainCrawl {
     if (paused && isLast) await this.#accept(item, result, {}, work);
   }
 
-  /** False when the pause would outlast the deadline: that is a ban. */
+  /** False when the pause is a ban. */
   async #pauseAddress(n: number, forMs: number, work: AbortSignal, result?: ItemResult): Promise<boolean> {
-    const { queue, domain, clock } = this.#parts;
-    const untilMs = clock.now() + forMs;
-    if (untilMs < queue.deadlineMs) {
-      await this.#write(() => queue.note({ t: 'paused', n, untilMs, ...atDomain(domain) }), work);
-      return true;
-    }
+    const { domain, incidents } = this.#parts;
     const seen = result?.outcome === 'failed' ? result.evidence : undefined;
     const evidence = seen ? { ...seen, rule: 'retry-after' } : createEvidence('retry-after', '', null);
-    await this.#beginIncident('ban', evidence, work, forMs);
-    return false;
+    let paused = true;
+    await this.#write(() => (paused = incidents.pause({ n, domain, forMs }, evidence)), work);
+    return paused;
   }
 
   #breakOff(): void {
@@ -217,7 +224,7 @@ export class DomainCrawl {
     }
   }
 
-  async #write(write: () => void, work: AbortSignal): Promise<void> {
+  async #write(write: () => unknown, work: AbortSignal): Promise<void> {
     await untilWritten(write, this.#parts.clock, work);
   }
 }

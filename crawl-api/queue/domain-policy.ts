@@ -2,14 +2,16 @@
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
+import type { PageResult } from '../fetch/page-result.ts';
 import type { UserHeaders } from '../fetch/user-headers.ts';
+import type { Judgement } from '../politeness/judgement.ts';
 import { LinkJudge, type LinkJudgeParts, type Links } from '../politeness/link-judge.ts';
 import { DISK_RETRY_MS } from './journal-writer.ts';
 import type { Queue } from './queue.ts';
 
 /** `untilMs` (wall clock) is null when only an order ends the barrier. */
 export interface Barrier {
-  kind: 'incident' | 'pause' | 'robots' | 'secrets' | 'requests' | 'disk';
+  kind: 'incident' | 'pause' | 'robots' | 'secrets' | 'requests' | 'disk' | 'lease' | 'news' | 'given-up';
   untilMs: number | null;
 }
 
@@ -17,6 +19,14 @@ export interface DomainPolicy {
   links: Links;
   /** What keeps the instance from sending a request; null when requests may be sent to the domain, at the pace. */
   barrier(): Barrier | null;
+  /** The URL of a robots.txt that must be read before this page; null: none. */
+  unread(url: string): string | null;
+  /** Reads it; returns the status, or why there was none. */
+  read(robotsUrl: string, work: AbortSignal): Promise<string>;
+  /** A request has ended. */
+  noteTry(page: PageResult): void;
+  /** What the judgement of a page means at this domain. */
+  review(judgement: Judgement, page: PageResult, url: string): Judgement;
 }
 
 export interface SiteDomainParts extends Pick<LinkJudgeParts, 'follow' | 'isOneOfMany'> {
@@ -38,6 +48,11 @@ export const siteDomain = (parts: SiteDomainParts): DomainPolicy => {
       policies: () => ({ own: policyAt(queue.state.robots, domain), further: queue.state.robots?.further }),
     }),
     barrier: () => findBarrier(parts, clock.now()),
+    // The main server reads that of a site.
+    unread: () => null,
+    read: () => Promise.resolve(''),
+    noteTry: (page) => queue.tally.noteTry(page),
+    review: (judgement) => judgement,
   };
 };
 

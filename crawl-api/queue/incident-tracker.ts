@@ -7,6 +7,7 @@ import { restAfterBanMs } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Incident } from '../../shared/wire/callbacks.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
+import type { Refusals } from './domain-crawl.ts';
 import type { Queue } from './queue.ts';
 import { atDomain } from './records.ts';
 
@@ -24,7 +25,8 @@ export interface IncidentTrackerParts {
   onBanOver: () => void;
 }
 
-export class IncidentTracker {
+export class IncidentTracker implements Refusals {
+  readonly canCompare = true;
   readonly #parts: IncidentTrackerParts;
   /** The domains with incidents since requests were last sent: pages of several may be under way when one begins. */
   readonly #domains = new Set<number>();
@@ -48,6 +50,18 @@ export class IncidentTracker {
     this.#domains.add(domain);
     queue.note({ t: 'incident', incident: { verdict, sinceMs, untilMs, evidence, ...atDomain(domain) } });
     onChange();
+  }
+
+  /** A pause that would outlast the deadline is a ban. */
+  pause({ n, domain, forMs }: { n: number; domain: number; forMs: number }, evidence: Evidence): boolean {
+    const { queue, clock } = this.#parts;
+    const untilMs = clock.now() + forMs;
+    if (untilMs < queue.deadlineMs) {
+      queue.note({ t: 'paused', n, untilMs, ...atDomain(domain) });
+      return true;
+    }
+    this.begin('banned', evidence, { domain, minMs: forMs });
+    return false;
   }
 
   /** The main server's decision about a suspicion; ignored without one. */

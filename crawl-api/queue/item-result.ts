@@ -43,7 +43,7 @@ export function toItemResult(tried: Try, page: PageResult, judgement: Judgement)
     case 'redirect':
       return fail(
         'redirect',
-        `${page.reply.status} to ${page.to.slice(0, 300)} (${judgement.evidence ? describeRule(judgement.evidence) : judgement.rule})`,
+        `${page.reply.status} to ${page.to.slice(0, 300)}${judgement.evidence ? ` (${describeRule(judgement.evidence)})` : ''}`,
       );
     case 'failed':
       return fail(page.reason, page.detail);

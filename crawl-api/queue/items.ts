@@ -80,6 +80,8 @@ export class Items {
   readonly #released = new NumberSet();
   /** Products granted to this instance that it has not returned, whatever their outcome. */
   assigned = 0;
+  /** The domains that have had an open product more since this was last cleared. */
+  readonly fresh = new Set<number>();
 
   /** Those in memory, in the order in which they were granted. */
   values(): Iterable<Item> {
@@ -164,6 +166,7 @@ export class Items {
     const { state, domain } = item;
     if (!isOpen(state)) return this.#ended.push(item);
     this.#counts[state]++;
+    this.fresh.add(domain);
     this.#listOf(state, domain).push(item);
   }
 

@@ -30,6 +30,7 @@ import { DISK_RETRY_MS } from './journal-writer.ts';
 import type { DomainPolicy } from './domain-policy.ts';
 import type { LeftPages } from './further-pages.ts';
 import { answerOf, type Queue } from './queue.ts';
+import { CANARY_PAGE } from './records.ts';
 
 export interface PagesParts {
   queue: Queue;
@@ -154,7 +155,7 @@ export class Pages {
       if (!trail.mayFollow(to)) return { ...fetched, judgement: accused('refusal', 'redirect-loop', url, reply) };
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
       if (!this.links.mayFollow(target.product.url, to))
-        return { ...fetched, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
+        return { ...fetched, judgement: this.#review(accused('refusal', 'redirect-elsewhere', url, reply), fetched) };
       if (this.#parts.follow.denies(to)) return { kind: 'disallowed', url: to, by: 'deny' };
       url = to;
       what = 'redirect';
@@ -177,7 +178,13 @@ export class Pages {
 
   async #send(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { url } = request;
+    const { policy } = this.#parts;
     for (let mayRepeat = true; ;) {
+      const robotsUrl = policy.unread(url);
+      if (robotsUrl !== null) {
+        if (!(await this.#readRobots(robotsUrl, request.interruptible, work))) return NOT_NOW;
+        continue;
+      }
       if (!this.links.isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
       if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
       // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under
@@ -192,16 +199,42 @@ export class Pages {
     }
   }
 
+  /** Reads a robots.txt in a turn of its own. False when the page behind it must not be requested now. */
+  async #readRobots(url: string, interruptible: boolean, work: AbortSignal): Promise<boolean> {
+    const { queue, domain, pacer, places, policy, clock } = this.#parts;
+    if (!(await this.#waitForTurn(interruptible, work))) return false;
+    const host = nameOf(url);
+    const isWritten = await places.use({ domain, host }, async () => {
+      if (!this.#isTurn(work)) return true;
+      try {
+        queue.recordStart(CANARY_PAGE, queue.localMs, { domain, host, what: 'robots', beside: places.used > 1 });
+      } catch {
+        return false;
+      }
+      pacer.requestStarted();
+      queue.recordAnswer(await policy.read(url, work), domain);
+      pacer.requestEnded(null);
+      return true;
+    });
+    if (!isWritten) await clock.sleep(DISK_RETRY_MS, work);
+    // The page has its turn later: until then the place is free for others.
+    return isWritten && !interruptible;
+  }
+
+  #review(judgement: Judgement, { page, url }: Extract<JudgedFetch, { kind: 'judged' }>): Judgement {
+    return this.#parts.policy.review(judgement, page, url);
+  }
+
   async #ask(request: Request, mayRepeat: boolean, work: AbortSignal): Promise<JudgedFetch | 'unread'> {
     const { url } = request;
     const page = this.#withoutLinks(await this.#fetch(request, work));
     if (page.kind === 'not-now') return page;
     // It says nothing about the page: the request is sent again, in a turn of its own.
     if (page.kind === 'failed' && page.unread && mayRepeat) return 'unread';
-    const { queue, rules } = this.#parts;
-    queue.tally.noteTry(page);
+    const { queue, rules, policy } = this.#parts;
+    policy.noteTry(page);
     request.trail.keep(page.reply?.cookies);
-    const judgement = judge(toSeenPage(page), request, rules);
+    const judgement = policy.review(judge(toSeenPage(page), request, rules), page, url);
     queue.tally.noteJudgement(judgement.kind);
     return { kind: 'judged', page, url, judgement };
   }
@@ -216,7 +249,7 @@ export class Pages {
   }
 
   async #fetch({ n, url, post, via, validators, what }: Request, work: AbortSignal): Promise<PageAnswer> {
-    const { queue, domain, pacer, places, clock, pageTimes, http, browser, cookies, userHeaders } = this.#parts;
+    const { queue, domain, pacer, places, policy, clock, pageTimes, http, browser, cookies, userHeaders } = this.#parts;
     const source = via === 'browser' ? browser : http;
     if (source === null) return NOT_NOW;
     const beganMs = clock.monotonic();
@@ -224,6 +257,8 @@ export class Pages {
     let sent = false;
     const hooks: FetchHooks = {
       onStart: () => {
+        // What forbids a request may have begun while the connection was made.
+        if (policy.barrier()?.kind === 'lease') throw new Error('the lease is over');
         queue.recordStart(n, queue.localMs, {
           domain,
           host,
@@ -264,12 +299,12 @@ export class Pages {
 
   /** False when the request must not be sent now. */
   async #waitForTurn(interruptible: boolean, work: AbortSignal): Promise<boolean> {
-    const { pacer, clock, changed } = this.#parts;
+    const { pacer, clock, changed, places } = this.#parts;
     for (;;) {
       if (this.#isStopped(work)) return false;
       const ms = pacer.waitMs();
       if (ms <= 0) return true;
-      const news = await changed.wait(clock, Math.ceil(ms), work);
+      const news = await places.away(() => changed.wait(clock, Math.ceil(ms), work));
       if (news && interruptible) return false;
     }
   }

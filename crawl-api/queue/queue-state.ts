@@ -6,12 +6,18 @@
  *   pending ─▶ postponed            a temporary failure, or the process died: a second try at the end
  *   pending | postponed ─▶ held     stands once the address is proved served; after a ban it is pending again
  */
-import { isRetryable } from '../../shared/domain/outcome.ts';
+import { type FailureReason, isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
-import { type AddressIncident, CANARY_PAGE, type JournalRecord, type StandingOrders } from './records.ts';
+import {
+  type AddressIncident,
+  CANARY_PAGE,
+  type HostNote,
+  type JournalRecord,
+  type StandingOrders,
+} from './records.ts';
 import { isOpen, type Item, Items, type ItemState } from './items.ts';
 import { isMiss, MissCounts } from './miss-counts.ts';
 import { RequestLog } from './request-log.ts';
@@ -40,13 +46,32 @@ interface DomainState {
   rightPages: number;
   /** Id of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
   lastStored: string | null;
+  /** Of many hosts: why it is asked nothing more; null: it is. */
+  givenUp: { reason: FailureReason; detail: string } | null;
+  /** Of many hosts: its longest Crawl-delay that is known, or what the operator wants; 0 without one. */
+  delayMs: number;
 }
 
+/** Where products are read. The same throughout a run: records name a domain by its number. */
+export interface Domains {
+  of(id: string): number;
+  hostOf(domain: number): string;
+  /** Of many hosts: the number of a host, a new one if need be. */
+  ofHost?(host: string): number;
+  /** Of many hosts: the number of a host; null for one without. */
+  find?(host: string): number | null;
+}
+
+/** The one domain of a site. */
+const ONLY: Domains = { of: () => 0, hostOf: () => 'site' };
+
 export class QueueState {
-  readonly #domainOf: (id: string) => number;
-  /** The host of a domain. */
-  readonly hostOf: (domain: number) => string;
+  readonly #numbers: Domains;
   readonly #domains = new Map<number, DomainState>();
+  /** Of many hosts: each one's robots.txt by origin, and when it was read (wall clock). */
+  readonly robotsOf = new Map<number, Map<string, { policy: RobotsPolicy; atMs: number }>>();
+  /** Of many hosts: those of which the main server must know more before they are asked again. */
+  readonly hostNews = new Set<number>();
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Items();
   readonly lines = new ResultLines();
@@ -85,16 +110,28 @@ export class QueueState {
   manifestText: string | null = null;
   closed = false;
 
-  /** @param domainOf where a product is read; the same throughout a run */
-  constructor(domainOf: (id: string) => number = () => 0, hostOf: (domain: number) => string = () => 'site') {
-    this.#domainOf = domainOf;
-    this.hostOf = hostOf;
+  constructor(numbers: Domains = ONLY) {
+    this.#numbers = numbers;
+  }
+
+  /** The host of a domain. */
+  hostOf(domain: number): string {
+    return this.#numbers.hostOf(domain);
   }
 
   at(domain: number): DomainState {
     let at = this.#domains.get(domain);
     if (at === undefined) {
-      at = { lastStartMs: null, pausedUntilMs: 0, okAtMs: null, bans: 0, rightPages: 0, lastStored: null };
+      at = {
+        lastStartMs: null,
+        pausedUntilMs: 0,
+        okAtMs: null,
+        bans: 0,
+        rightPages: 0,
+        lastStored: null,
+        givenUp: null,
+        delayMs: 0,
+      };
       this.#domains.set(domain, at);
     }
     return at;
@@ -110,6 +147,13 @@ export class QueueState {
     return oldestMs === Infinity ? null : oldestMs;
   }
 
+  /** When a page was last right of any domain; null before the first. */
+  get lastOkAtMs(): number | null {
+    let lastMs: number | null = null;
+    for (const { okAtMs } of this.#domains.values()) if (okAtMs !== null) lastMs = Math.max(lastMs ?? 0, okAtMs);
+    return lastMs;
+  }
+
   /** The last time that any domain asked this address to wait for. */
   get pausedUntilMs(): number {
     let lastMs = 0;
@@ -121,7 +165,7 @@ export class QueueState {
   rightPageAt(domain: number): string | null {
     const own = this.at(domain).lastStored;
     if (own !== null) return own;
-    return this.fleetPage !== null && this.#domainOf(this.fleetPage) === domain ? this.fleetPage : null;
+    return this.fleetPage !== null && this.#numbers.of(this.fleetPage) === domain ? this.fleetPage : null;
   }
 
   /**
@@ -129,7 +173,8 @@ export class QueueState {
    * @param plannedMs before the first orders
    */
   intervalAt(domain: number, plannedMs: number): number {
-    return Math.max(this.orders?.intervalMs ?? plannedMs, policyAt(this.robots, domain)?.crawlDelayMs ?? 0);
+    const delayMs = policyAt(this.robots, domain)?.crawlDelayMs ?? this.#domains.get(domain)?.delayMs ?? 0;
+    return Math.max(this.orders?.intervalMs ?? plannedMs, delayMs);
   }
 
   apply(record: JournalRecord): void {
@@ -152,6 +197,12 @@ export class QueueState {
       this.orders = orders;
     },
     robots: ({ policy }) => (this.robots = policy),
+    'origin-robots': (record) => this.#readRobots(record),
+    'host-notes': ({ notes }) => notes.forEach((note) => this.#noteHost(note)),
+    rested: (record) => this.#rest(record),
+    'given-up': ({ domain = 0, reason, detail }) => {
+      this.at(domain).givenUp = { reason, detail };
+    },
     drained: () => (this.drained = true),
     process: ({ atMs }) => this.requestLog.begin(atMs),
     clock: (record) => this.requestLog.read(record),
@@ -232,6 +283,16 @@ export class QueueState {
     return this.#underWay;
   }
 
+  /** True while a request for a product of the domain may be under way. */
+  isUnderWay(domain: number): boolean {
+    return this.#underWay.some((n) => (this.items.get(n)?.domain ?? domain) === domain);
+  }
+
+  /** The number of one of many hosts; null for one that was never named here. */
+  domainOfHost(host: string): number | null {
+    return this.#numbers.find?.(host) ?? null;
+  }
+
   get pendingCount(): number {
     return this.items.count('pending');
   }
@@ -293,8 +354,10 @@ export class QueueState {
         this.held--;
         continue;
       }
-      this.items.add(product, id, this.#domainOf(product.id));
+      const domain = this.#numbers.of(product.id);
+      this.items.add(product, id, domain);
       chunk.untouched++;
+      if (this.#isAsked(domain)) this.#touch(this.items.get(product.n)!);
     }
     chunk.products = null;
   }
@@ -319,12 +382,14 @@ export class QueueState {
       intervalMs: this.intervalAt(domain, 0),
     });
     if (browser) this.rendered++;
-    if (n === CANARY_PAGE) this.canaries++;
+    if (n === CANARY_PAGE && what !== 'robots') this.canaries++;
     if (beside) this.#endRequest(domain);
     else this.#underWay = [];
     if (n !== CANARY_PAGE) this.#underWay.push(n);
     const item = this.items.get(n);
     if (item) this.#touch(item);
+    // Nothing of a host that was asked for its rules is untouched.
+    if (what === 'robots') for (const waiting of this.items.at('pending', domain)) this.#touch(waiting);
     const at = this.at(domain);
     if (at.lastStartMs !== null) {
       const gapMs = atMs - at.lastStartMs;
@@ -354,6 +419,44 @@ export class QueueState {
     const item = this.items.get(n);
     if (item) item.pauses++;
     this.#doubted.delete(n);
+  }
+
+  #readRobots({ origin, policy, atMs, domain = 0 }: Extract<JournalRecord, { t: 'origin-robots' }>): void {
+    const ofHost = this.robotsOf.get(domain) ?? new Map<string, { policy: RobotsPolicy; atMs: number }>();
+    this.robotsOf.set(domain, ofHost.set(origin, { policy, atMs }));
+    this.#slowDown(domain, policy.crawlDelayMs ?? 0, true);
+  }
+
+  #noteHost({ host, delayMs = 0, untilMs = 0, denied }: HostNote): void {
+    const domain = this.#numbers.ofHost?.(host);
+    if (domain === undefined) return;
+    const at = this.at(domain);
+    this.#slowDown(domain, delayMs, false);
+    at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
+    if (denied) at.givenUp ??= { reason: 'redirect', detail: `${host} is denied (orchestrator hosts deny)` };
+  }
+
+  /** @param isNews the main server does not know of it */
+  #slowDown(domain: number, delayMs: number, isNews: boolean): void {
+    const at = this.at(domain);
+    if (delayMs <= at.delayMs) return;
+    at.delayMs = delayMs;
+    if (isNews && delayMs > (this.orders?.intervalMs ?? 0)) this.hostNews.add(domain);
+  }
+
+  #rest({ domain = 0, untilMs }: Extract<JournalRecord, { t: 'rested' }>): void {
+    this.#endRequest(domain);
+    const at = this.at(domain);
+    at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
+    at.bans++;
+    at.rightPages = 0;
+    this.hostNews.add(domain);
+    this.#returnHeld(this.heldAt(domain));
+  }
+
+  /** One of many hosts that was asked may not be given to another instance untouched. */
+  #isAsked(domain: number): boolean {
+    return this.#numbers.ofHost !== undefined && this.#domains.get(domain)?.lastStartMs != null;
   }
 
   #postpone(n: number, first: ItemResult | null): void {

@@ -8,7 +8,7 @@ import { type Refusal, refusalOf } from '../../shared/domain/offer-refusal.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import { easedIntervalMs, isEased } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
+import type { Heartbeat, HostNews, Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { ClockReading, Purpose } from '../../shared/wire/request-log.ts';
@@ -29,6 +29,8 @@ interface QueueDefaults {
   productUrl: ProductUrl;
   /** Domains that banned an address lately. */
   bannedLately?: readonly number[] | undefined;
+  /** How long it may ask hosts after an accepted heartbeat; omitted in a run of one site. */
+  leaseMs?: number | undefined;
 }
 
 /** A request that is being sent. */
@@ -53,6 +55,8 @@ export class Queue {
   readonly #returned = new Set<string>();
   #closing = false;
   #reading: ClockReading | null = null;
+  /** When the last accepted heartbeat was sent; null before the first one of this process. */
+  #leasedAt: { wallMs: number; monotonicMs: number } | null = null;
   /** Maximum products to hold; null: the share in the offers. The main server repeats it after a restart. */
   #maxProducts: number | null = null;
   /** The products being visited, also while they wait for their turn: at most one of each domain. */
@@ -128,6 +132,54 @@ export class Queue {
     return this.isSealed && this.state.openCount === 0;
   }
 
+  /**
+   * False when the hosts of this instance may have another owner: a lease after it sent the last heartbeat that was
+   * accepted. Of the two clocks the one counts that has advanced more: the monotonic one stands still in a machine that
+   * is suspended. Always true in a run of one site.
+   */
+  get isLeased(): boolean {
+    const { leaseMs } = this.#defaults;
+    if (leaseMs === undefined) return true;
+    if (this.#leasedAt === null) return false;
+    const { wallMs, monotonicMs } = this.#leasedAt;
+    return this.#clock.monotonic() - monotonicMs < leaseMs && this.#clock.now() - wallMs < leaseMs;
+  }
+
+  /** The main server has accepted a heartbeat that was sent then: it has what that says of hosts. */
+  noteAccepted(sent: { wallMs: number; monotonicMs: number; message: Pick<Heartbeat, 'hosts'> }): void {
+    this.#leasedAt = sent;
+    for (const { host, delayMs = 0, waitMs = 0 } of sent.message.hosts ?? []) {
+      const domain = this.state.domainOfHost(host);
+      if (domain === null) continue;
+      const at = this.state.at(domain);
+      // It may have learned more since.
+      if (at.delayMs <= delayMs && at.pausedUntilMs <= sent.wallMs + waitMs + 1) this.state.hostNews.delete(domain);
+    }
+  }
+
+  /** What the main server must know of hosts before they are asked again. */
+  hostNews(limit: number): HostNews[] {
+    const nowMs = this.#clock.now();
+    return [...this.state.hostNews].slice(0, limit).map((domain) => {
+      const { delayMs, pausedUntilMs } = this.state.at(domain);
+      const waitMs = Math.max(0, pausedUntilMs - nowMs);
+      return { host: this.state.hostOf(domain), delayMs, ...(waitMs === 0 ? {} : { waitMs }) };
+    });
+  }
+
+  /** Takes the next slices of hosts that are its own, within no share. */
+  async takeSlices(slices: NonNullable<Orders['nextSlices']>): Promise<number> {
+    const { chunks, transferred } = this.state;
+    const fresh =
+      this.isDraining || this.isSealed
+        ? []
+        : slices.filter(({ chunk }) => !chunks.has(chunk) && !transferred.has(chunk));
+    if (fresh.length === 0) return 0;
+    this.#writer.takeOn(...fresh.map(({ chunk, products }): JournalRecord => ({ t: 'offered', chunk, products })));
+    await this.#writer.sync();
+    return fresh.length;
+  }
+
   /** Accepts an offered chunk, on disk when it resolves; the same chunk is accepted again. */
   async offer(offer: Offer): Promise<OfferAnswer> {
     // A late copy of the offer that brought the chunk here: another instance should get it.
@@ -199,6 +251,16 @@ export class Queue {
     if (orders.sealed)
       for (const chunk of offered) if (!grants.includes(chunk) && !drops.includes(chunk)) drops.push(chunk);
     const records: JournalRecord[] = [];
+    const nowMs = this.#clock.now();
+    // Before the grants: none of these hosts is asked before what holds for it is known.
+    if (orders.hosts !== undefined && orders.hosts.length > 0)
+      records.push({
+        t: 'host-notes',
+        notes: orders.hosts.map(({ waitMs, ...note }) => ({
+          ...note,
+          ...(waitMs === undefined ? {} : { untilMs: nowMs + waitMs }),
+        })),
+      });
     if (drops.length > 0) records.push({ t: 'dropped', chunks: drops });
     if (grants.length > 0) records.push({ t: 'granted', chunks: grants });
     const { intervalMs, deadline, sealed, drain, pausedUntil } = orders;
@@ -236,7 +298,7 @@ export class Queue {
     if (browser) record.browser = true;
     if (beside) record.beside = true;
     if (host !== this.state.hostOf(domain)) record.host = host;
-    if (n !== CANARY_PAGE && what !== 'product') record.what = what;
+    if (what === 'robots' || (n !== CANARY_PAGE && what !== 'product')) record.what = what;
     this.#writer.takeOn(record);
     this.#writer.syncSoon();
   }
@@ -263,7 +325,7 @@ export class Queue {
 
   /** The request was aborted by an order, the deadline or the end of the process. */
   recordBrokenOff(domain = 0): void {
-    if (this.state.underWay.length > 0) this.note({ t: 'broken-off', ...atDomain(domain) });
+    if (this.state.isUnderWay(domain)) this.note({ t: 'broken-off', ...atDomain(domain) });
   }
 
   /**
@@ -377,7 +439,11 @@ export class Queue {
   }
 
   progress(pageMs: number | null, uploadMs: number | null = null): Progress {
-    const { items, openCount, counts, requests, minGapMs, rendered, canaries, okAtMs, pausedUntilMs } = this.state;
+    const { items, openCount, counts, requests, minGapMs, rendered, canaries } = this.state;
+    // Of many hosts each is up or down, and wants a pause, by itself.
+    const isOneSite = this.#defaults.leaseMs === undefined;
+    const okAtMs = isOneSite ? this.state.okAtMs : this.state.lastOkAtMs;
+    const pausedUntilMs = isOneSite ? this.state.pausedUntilMs : 0;
     const { tried, unavailable, served, replies } = this.tally;
     const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
     const misses = this.state.misses.list();
@@ -428,11 +494,20 @@ class SiteTally {
   /** How many of `tried` got which status, or why there was no reply. */
   readonly replies: Record<string, number> = {};
 
-  noteTry(page: PageResult): void {
+  /** @param isDown whether it says that the site is down */
+  noteTry(page: PageResult, isDown = isUnavailable(page)): void {
+    this.#note(answerOf(page), isDown);
+  }
+
+  /** One of many hosts has not answered. @param isDown no host does: their silence is that of this machine's network */
+  noteSilence(isDown: boolean): void {
+    this.#note('network', isDown);
+  }
+
+  #note(reply: string, isDown: boolean): void {
     this.tried++;
-    const reply = answerOf(page);
     this.replies[reply] = (this.replies[reply] ?? 0) + 1;
-    if (isUnavailable(page)) this.unavailable++;
+    if (isDown) this.unavailable++;
   }
 
   noteJudgement(kind: JudgementKind): void {

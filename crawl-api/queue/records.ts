@@ -2,7 +2,8 @@
  * The records of the journal, in the order in which they happened. Replaying them rebuilds the state (queue-state.ts),
  * so a killed process resumes where it was.
  */
-import type { Orders, PartRef } from '../../shared/wire/callbacks.ts';
+import type { HostOrder, Orders, PartRef } from '../../shared/wire/callbacks.ts';
+import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
@@ -27,6 +28,12 @@ export interface AddressIncident extends AtDomain {
   evidence: Evidence;
 }
 
+/** What the main server knows of one of many hosts. */
+export interface HostNote extends Pick<HostOrder, 'host' | 'delayMs' | 'denied'> {
+  /** No request before it, by the wall clock. */
+  untilMs?: number;
+}
+
 /** What holds until the next heartbeat is answered. */
 export type StandingOrders = Pick<Orders, 'intervalMs' | 'deadline' | 'pausedUntil' | 'sealed' | 'drain'>;
 
@@ -46,6 +53,14 @@ export type JournalRecord =
   /** A program on this machine asked to stop; no order reverses it. */
   | { t: 'drained' }
   | { t: 'robots'; policy: RobotsPolicy }
+  /** Of many hosts: robots.txt of an origin was read at this wall-clock time. */
+  | ({ t: 'origin-robots'; origin: string; policy: RobotsPolicy; atMs: number } & AtDomain)
+  /** Of many hosts: what the main server knows of some of them. */
+  | { t: 'host-notes'; notes: HostNote[] }
+  /** One of many hosts refuses this address: it rests, and its held products are pending again. */
+  | ({ t: 'rested'; untilMs: number; evidence: Evidence } & AtDomain)
+  /** One of many hosts is asked nothing more in this run: its products fail for that reason. */
+  | ({ t: 'given-up'; reason: FailureReason; detail: string } & AtDomain)
   /**
    * A request for product `n`, or CANARY_PAGE, was sent at this wall-clock time (with fractions of a millisecond).
    * `beside`: requests to other domains may be under way. `host`: where it is not the domain's own. `what`: where it is

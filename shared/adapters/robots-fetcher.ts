@@ -15,6 +15,8 @@ export interface RobotsRequest extends SiteRequest {
 /** Nothing beyond the 500 KiB that count is read. */
 const MAX_READ_BYTES = 524_288;
 
+const ROBOTS_HEADERS = { accept: 'text/plain,*/*;q=0.1', 'accept-encoding': ACCEPT_ENCODING };
+
 /** The policy of robots.txt at this time. Never rejects: an unavailable robots.txt yields a policy too. */
 export const fetchRobots = async (request: RobotsRequest): Promise<RobotsReading> =>
   (await fetchRobotsFile(request)).policy;
@@ -22,8 +24,7 @@ export const fetchRobots = async (request: RobotsRequest): Promise<RobotsReading
 /** The policy, and the sitemaps that the file names, as `sitemapsOf` gives them. Never rejects. */
 export async function fetchRobotsFile(request: RobotsRequest): Promise<{ policy: RobotsReading; sitemaps: string[] }> {
   const url = `${request.origin}${ROBOTS_PATH}`;
-  const headers = { accept: 'text/plain,*/*;q=0.1', 'accept-encoding': ACCEPT_ENCODING };
-  const reply = await readSiteFile(url, headers, request, readText);
+  const reply = await readSiteFile(url, ROBOTS_HEADERS, request, readText);
   const outcome = reply.kind === 'reply' ? { ...reply, text: reply.value ?? '' } : reply;
   const { retryAfterMs, ...policy } = policyFrom(outcome, request.userAgent, url);
   const skewMs = reply.kind === 'reply' ? (reply.skewMs ?? 0) : 0;
@@ -34,6 +35,33 @@ export async function fetchRobotsFile(request: RobotsRequest): Promise<{ policy:
       ...(Math.abs(skewMs) > WRONG_CLOCK_MS && { skewMs }),
     },
     sitemaps: 'text' in outcome ? sitemapsOf(outcome.text, url) : [],
+  };
+}
+
+/** What one request for a robots.txt brings, whose redirect is not followed. */
+export type RobotsAnswer =
+  | { kind: 'moved'; status: number; to: string }
+  /** `status` is null where there was no reply. */
+  | { kind: 'read'; status: number | null; policy: RobotsReading };
+
+/**
+ * Asks for a robots.txt once. Never rejects.
+ * @param url where the robots.txt of the origin is, after redirects
+ */
+export async function askRobots(request: RobotsRequest, url: string): Promise<RobotsAnswer> {
+  let to: string | null = null;
+  const beforeRedirect = (next: string): Promise<string> => {
+    to = next;
+    return Promise.resolve('which is asked in its own turn');
+  };
+  const reply = await readSiteFile(url, ROBOTS_HEADERS, { ...request, beforeRedirect }, readText);
+  if (to !== null) return { kind: 'moved', status: 302, to };
+  const outcome = reply.kind === 'reply' ? { ...reply, text: reply.value ?? '' } : reply;
+  const { retryAfterMs, ...policy } = policyFrom(outcome, request.userAgent, url);
+  return {
+    kind: 'read',
+    status: outcome.kind === 'reply' ? outcome.status : null,
+    policy: { ...withVersion(policy), ...(retryAfterMs !== undefined && { retryAfterMs }) },
   };
 }
 

@@ -125,6 +125,27 @@ export const NO_PROGRESS: Readonly<Progress> = {
   replies: {},
 };
 
+/** Hosts in one heartbeat. */
+export const MAX_HOSTS = 1_000;
+
+/** What an instance has learned of one of many hosts, which its next owner must know. Times are milliseconds. */
+const hostNewsSchema = z.strictObject({
+  /** As hostGroupOf gives it. */
+  host: z.string().max(255),
+  /** The largest Crawl-delay of its origins. */
+  delayMs: z.number().nonnegative().exactOptional(),
+  /** How long it wants no request from now on: Retry-After, or the rest after a refusal. */
+  waitMs: z.number().nonnegative().exactOptional(),
+});
+export type HostNews = z.infer<typeof hostNewsSchema>;
+
+/** What holds for one of many hosts, from an earlier owner or the operator. */
+const hostOrderSchema = hostNewsSchema.extend({
+  /** The operator wants no request to it (`orchestrator hosts deny`). */
+  denied: z.literal(true).exactOptional(),
+});
+export type HostOrder = z.infer<typeof hostOrderSchema>;
+
 const SERVING_PHASES = ['ready', 'crawling', 'banned', 'uploading', 'done'] as const;
 
 export const evidenceSchema = z.strictObject({
@@ -170,6 +191,8 @@ export const heartbeatSchema = z.strictObject({
   robots: z.string().nullable(),
   /** Version of the secrets that it sends to the site; null before the first. Omitted where the site needs none. */
   secrets: z.string().max(100).nullable().exactOptional(),
+  /** Of many hosts: what it has learned of some since the last heartbeat that was answered. Omitted: nothing. */
+  hosts: z.array(hostNewsSchema).max(MAX_HOSTS).exactOptional(),
   /** Keys of a reply that it knows, of those that an instance of an earlier version refuses. */
   understands: z.array(z.string().max(40)).max(20).exactOptional(),
 });
@@ -237,6 +260,8 @@ export const ordersSchema = z.strictObject({
    * offers; they are repeated until it asks for their grants. Omitted: none is due.
    */
   nextSlices: z.array(z.strictObject({ chunk: chunkIdSchema, products: chunkProductsSchema })).exactOptional(),
+  /** Of many hosts: what holds for some of those in `grants`. Omitted: nothing but the interval. */
+  hosts: z.array(hostOrderSchema).max(100_000).exactOptional(),
   /** The main server's clock, for the request log. For instances that understand `clock`. */
   clock: z.iso.datetime().exactOptional(),
 });

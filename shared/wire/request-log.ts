@@ -15,10 +15,10 @@
 import { z } from 'zod';
 
 /**
- * What a request was for: the product's own page, a further page, a redirect, a canary page. `b` follows where a
- * browser sent it.
+ * What a request was for: the product's own page, a further page, a redirect, a canary page, robots.txt of one of many
+ * hosts. `b` follows where a browser sent it.
  */
-export const PURPOSES = { product: 'p', further: 'f', redirect: 'r', canary: 'c' } as const;
+export const PURPOSES = { product: 'p', further: 'f', redirect: 'r', canary: 'c', robots: 't' } as const;
 export type Purpose = keyof typeof PURPOSES;
 
 /** A cut of the request log that is in the bucket. */

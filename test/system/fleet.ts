@@ -58,6 +58,8 @@ export interface FleetOptions {
   config?: Config;
   /** Node and launcher of an installed package; omitted: those of this checkout. */
   program?: readonly [node: string, launcher: string];
+  /** Put before the program, such as that of a namespace. */
+  prefix?: readonly [file: string, ...args: string[]];
   /** Of each command; default: less than a test may take. */
   timeoutMs?: number;
   /** Added to the environment of the next command. */
@@ -82,9 +84,10 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
   await addProducts(options.ids);
   const configPath = folder.file('fleet.yaml');
   writeFileSync(configPath, stringify(mergeConfig(defaults(options.productUrl, database.url), options.config ?? {})));
-  const [node, launcher] = options.program ?? [process.execPath, LAUNCHER];
+  const program = options.program ?? [process.execPath, LAUNCHER];
+  const [file = '', ...before] = [...(options.prefix ?? []), ...program];
   const start = (...args: string[]): RunningCommand =>
-    startCommand(node, [launcher, ...args, '--config', configPath], {
+    startCommand(file, [...before, ...args, '--config', configPath], {
       cwd: folder.path,
       timeoutMs: options.timeoutMs ?? 175_000,
       env: options.environment?.() ?? {},

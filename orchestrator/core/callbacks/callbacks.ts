@@ -38,7 +38,7 @@ import { Transfers } from '../act/shares/transfers.ts';
 import { type Effects, NO_EFFECTS, ordersFor } from './orders.ts';
 import type { ChunkLimits } from '../model/forecast.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
-import type { InstanceRecord, IncidentReport } from '../model/stores.ts';
+import type { HostNote, IncidentReport, InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { describeRule, type Evidence } from '../../../shared/domain/verdict.ts';
@@ -233,6 +233,9 @@ export class Callbacks {
     const { progress, problem } = heartbeat;
     if (!(await core.fleet.heartbeat(known, { counter: sender.counter, progress, problem })))
       return refuse(409, 'this counter has been used');
+    // Before the reply: after it the host may be asked again, and its next owner must know what this one knows.
+    const heard = hostNotesOf(heartbeat, core.clock.now());
+    if (heard.length > 0) await core.work.noteHosts(known, heard);
     // A routine one waits for nothing more: a large fleet sends hundreds of heartbeats a second.
     const incident = routine ? known.incident : await this.#noteNews(known, heartbeat);
     const record = { ...known, progress, lastHeartbeatAtMs: core.clock.now(), incident };
@@ -241,12 +244,15 @@ export class Callbacks {
     const { partsAck, granted } = serving && !routine ? await this.#takeOver(recorded) : NO_EFFECTS;
     const wanted = serving ? this.#transfers.wanted(world, record) : [];
     const transfer = wanted instanceof Promise ? await wanted : wanted;
-    const canaryPage = serving && needsCanaryPage(heartbeat, world) ? await this.#anyPage() : null;
+    const isManyHosts = isAnyHost(world.run.settings.site.productUrl);
+    const needsPage = serving && !isManyHosts && needsCanaryPage(heartbeat, world);
+    const canaryPage = needsPage ? await this.#anyPage() : null;
     // The owner of a host alone gets the rest of it, which no balancer could tell from others.
-    const owns = serving && isAnyHost(world.run.settings.site.productUrl);
-    const nextSlices = owns ? await core.work.nextSlices(record, MAX_CHUNK) : [];
+    const nextSlices = serving && isManyHosts ? await core.work.nextSlices(record, MAX_CHUNK) : [];
+    const hosts = isManyHosts && granted.length > 0 ? await core.work.hostNotes(granted) : [];
     const work = serving && !routine ? await core.work.counts() : world.work;
-    const orders = this.#ordersAfter(recorded, { partsAck, granted, transfer, canaryPage, nextSlices }, work);
+    const effects = { partsAck, granted, transfer, canaryPage, nextSlices, hosts };
+    const orders = this.#ordersAfter(recorded, effects, work);
     if (serving && !record.sealed && orders.sealed) await core.fleet.patch(record, { sealed: true });
     this.#dispatcher.release(orders.drops);
     if (!routine) this.#loop.wake();
@@ -389,6 +395,14 @@ export class Callbacks {
     return { status: 200, message, sign };
   }
 }
+
+/** What the heartbeat says of hosts, by the main server's clock. */
+const hostNotesOf = ({ hosts = [] }: Heartbeat, nowMs: number): HostNote[] =>
+  hosts.map(({ host, delayMs, waitMs }) => ({
+    host,
+    ...(delayMs === undefined ? {} : { delayMs: Math.ceil(delayMs) }),
+    ...(waitMs === undefined ? {} : { notBeforeMs: nowMs + Math.ceil(waitMs) }),
+  }));
 
 /** It has stored nothing and another one has: a page of that one lest it takes an odd page for a ban. */
 const needsCanaryPage = ({ progress }: Heartbeat, { totals }: World): boolean =>

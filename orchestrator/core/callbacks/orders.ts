@@ -1,11 +1,11 @@
 /** The orders in the reply to a heartbeat. Pure, so that they do not depend on how the heartbeat arrived. */
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { isServing } from '../../../shared/domain/states.ts';
-import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
+import type { Heartbeat, HostOrder, Orders } from '../../../shared/wire/callbacks.ts';
 import { intervalUnder } from '../model/robots-pace.ts';
 import { intervalOf, pausedUntilMs } from '../model/operator-pace.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import type { InstanceRecord, OpenChunk } from '../model/stores.ts';
+import type { InstanceRecord, NotedHost, OpenChunk } from '../model/stores.ts';
 import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from '../decide/ban-policy.ts';
 import { hasMoreWork, type World } from '../model/world.ts';
 
@@ -19,9 +19,18 @@ export interface Effects {
   canaryPage: Orders['canaryPage'];
   /** Of many hosts: slices of those that it owns which are due. */
   nextSlices: readonly OpenChunk[];
+  /** Of many hosts: what is known of those in `granted`. */
+  hosts: readonly NotedHost[];
 }
 
-export const NO_EFFECTS: Effects = { partsAck: -1, granted: [], transfer: [], canaryPage: null, nextSlices: [] };
+export const NO_EFFECTS: Effects = {
+  partsAck: -1,
+  granted: [],
+  transfer: [],
+  canaryPage: null,
+  nextSlices: [],
+  hosts: [],
+};
 
 interface Sender extends Effects, Pick<Orders, 'secrets'> {
   /** The instance's record, updated by this heartbeat. */
@@ -62,6 +71,7 @@ export function ordersFor(world: World, sender: Sender): Orders {
     canaryPage: sender.canaryPage,
     ...(sender.secrets === undefined ? {} : { secrets: sender.secrets }),
     ...nextSlicesOf(sender, drain),
+    ...hostOrdersOf(sender, world.nowMs),
     ...(heartbeat.understands?.includes('clock') ? { clock: new Date(world.nowMs).toISOString() } : {}),
   };
 }
@@ -72,6 +82,23 @@ function nextSlicesOf({ nextSlices, record, heartbeat }: Sender, drain: boolean)
   const asked = new Set(heartbeat.offered);
   return {
     nextSlices: nextSlices.filter(({ id }) => !asked.has(id)).map(({ id, products }) => ({ chunk: id, products })),
+  };
+}
+
+/** What holds for hosts from the first request of their new owner on. */
+function hostOrdersOf({ hosts }: Sender, nowMs: number): Pick<Orders, 'hosts'> {
+  if (hosts.length === 0) return {};
+  return {
+    hosts: hosts.map(({ host, delayMs, paceMs, notBeforeMs, denied }): HostOrder => {
+      const gapMs = Math.max(delayMs ?? 0, paceMs ?? 0);
+      const waitMs = Math.max(0, (notBeforeMs ?? 0) - nowMs);
+      return {
+        host,
+        ...(gapMs === 0 ? {} : { delayMs: gapMs }),
+        ...(waitMs === 0 ? {} : { waitMs }),
+        ...(denied === true ? { denied } : {}),
+      };
+    }),
   };
 }
 

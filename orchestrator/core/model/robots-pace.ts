@@ -10,6 +10,13 @@ export const IGNORED_ROBOTS: RobotsPolicy = {
   source: 'robots.txt is not read (site.robots: ignore)',
 };
 
+/** The policy of the main server where products are at any hosts. */
+export const OWNERS_READ_ROBOTS: RobotsPolicy = {
+  ...IGNORED_ROBOTS,
+  version: 'of-each-host',
+  source: 'the robots.txt of each host is read by the instance that asks it',
+};
+
 /** The policies of a site's domains; of a site with one host, that one. */
 export const domainsOf = (policy: RobotsPolicy): readonly RobotsPolicy[] => policy.domains ?? [policy];
 

@@ -1,7 +1,7 @@
 /** Holds the fleet's one copy of robots.txt: read when the main server starts, then refreshed regularly. */
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import { domainsOf, IGNORED_ROBOTS, unreadableRobots } from '../model/robots-pace.ts';
+import { domainsOf, unreadableRobots } from '../model/robots-pace.ts';
 
 /** Reads robots.txt of the site, of all its domains. Never rejects: a failed read gives a policy with access `none`. */
 export interface RobotsReader {
@@ -9,8 +9,8 @@ export interface RobotsReader {
 }
 
 export interface RobotsCacheOptions {
-  /** The reader of robots.txt; null when it is ignored: then it is not requested. */
-  reader: RobotsReader | null;
+  /** The reader of robots.txt; or the policy in force, where the main server does not request it. */
+  reader: RobotsReader | RobotsPolicy;
   clock: Clock;
   alarm: (detail: string) => Promise<void>;
   /** The time from the run's start to its deadline; scales the pause between two reads. */
@@ -30,13 +30,13 @@ export class RobotsCache {
 
   constructor(options: RobotsCacheOptions) {
     this.#options = options;
-    this.policy = options.reader === null ? IGNORED_ROBOTS : null;
+    this.policy = 'read' in options.reader ? null : options.reader;
   }
 
   /** Reads repeatedly until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { reader, clock } = this.#options;
-    if (reader === null) return;
+    if (!('read' in reader)) return;
     while (!signal.aborted) {
       // Orders to instances have only the policy.
       const { retryAfterMs = 0, skewMs: _, ...policy } = await reader.read();

@@ -2,7 +2,9 @@
  * Cuts the products of a run into chunks of whole hosts, or of slices of one: no two instances ask one host at the same
  * time. Pure; docs/decisions/0053-many-hosts.md.
  */
+import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import { type ChunkRange, MAX_CHUNK } from '../../../shared/domain/sharing.ts';
+import { type HostLoad, nightOfHost, type NightRules } from './host-sums.ts';
 
 /** The products of one host. */
 export interface HostProducts {
@@ -23,6 +25,26 @@ const lengthMs = ({ products, gapMs }: HostProducts): number => products * gapMs
  */
 export const inCrawlOrder = <T extends HostProducts>(hosts: readonly T[]): T[] =>
   hosts.toSorted((a, b) => lengthMs(b) - lengthMs(a));
+
+/**
+ * What a night crawls of these hosts, in the order in which it does, and its chunks.
+ *
+ * @param size maximum requests of a chunk of whole hosts
+ */
+export function cutNight<T extends HostLoad>(
+  loads: readonly T[],
+  rules: NightRules,
+  { deadlineMs, size }: { deadlineMs: number; size: number },
+): { hosts: (T & HostProducts)[]; chunks: ChunkRange[] } {
+  const hosts = inCrawlOrder(
+    loads.map((load) => ({
+      ...load,
+      products: nightOfHost(load, rules).records,
+      gapMs: hostGapMs(rules.intervalMs, load.delayMs) * rules.requestsEach,
+    })),
+  );
+  return { hosts, chunks: cutByHost(hosts, deadlineMs, size) };
+}
 
 /**
  * The chunks of hosts whose products are numbered in this order. A host that takes longer than a slice is cut into

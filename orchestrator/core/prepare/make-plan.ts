@@ -27,6 +27,7 @@ import { MAX_IN_REGION } from '../config/schema.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
 import { capWarnings, keptFrom, plannedPaces } from './asked-paces.ts';
+import { nightOf } from './own-urls.ts';
 import { countedUrl, deadlineOf } from './settings-of.ts';
 import { clockWarnings, findingsOf } from './site-robots.ts';
 import { hasLink, type Target, WHO_TO_SAY } from '../config/target.ts';
@@ -168,6 +169,7 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
 export function planWhatFits(facts: PlanFacts, count?: number): Planned {
   const { products } = facts;
   if (count !== undefined) return { plan: makePlan(facts, { products: count }), products };
+  if (products.loads !== undefined) return planNight(facts, products.loads);
   if (products.fit === undefined) return { plan: makePlan(facts), products };
   const regions = facts.regions?.list.map((each) => ({ ...each, maxInstances: MAX_IN_REGION, vcpuQuota: null }));
   const unlimited = {
@@ -185,6 +187,15 @@ export function planWhatFits(facts: PlanFacts, count?: number): Planned {
     planUnlimited: (given) => makePlan(facts, { ...unlimited, products: given }),
   });
   return { plan, products: { ...products, ids } };
+}
+
+/** The plan of what a night can do of products at any hosts, and those products. */
+function planNight(facts: PlanFacts, loads: readonly HostRecords[]): Planned {
+  const { products } = facts;
+  const plan = makePlan(facts);
+  const input = planInputOf(facts);
+  const cut = { deadlineMs: input.deadlineMs, size: plan.chunkSize };
+  return { plan, products: { ...products, ...nightOf({ ...products, loads: [...loads] }, nightRulesOf(input), cut) } };
 }
 
 /** A fixed seed: the same input gives the same plan, today and tomorrow. */
@@ -233,8 +244,8 @@ const findsFurtherPages = ({ discovery, mapping }: Config): boolean =>
 /** The user's load balancer exists already: only its health checks take half a minute. */
 const OWN_BALANCER_MS = 30_000;
 
-/** No instance crawls any hosts yet. */
-export const PLANNED_ONLY = 'site.hosts: any is planned and simulated only so far: orchestrator run refuses it';
+/** No run on AWS crawls any hosts yet. */
+export const DRY_ONLY = 'site.hosts: any is for dry runs only so far: orchestrator run refuses it without --dry-run';
 
 function warningsOf(config: Config, products: ProductList): string[] {
   const { site } = config.values;
@@ -243,7 +254,7 @@ function warningsOf(config: Config, products: ProductList): string[] {
     ...(config.misspelt ?? []),
     ...denyWarnings(config),
     ...(products.urlNotes ?? []),
-    ...(products.loads === undefined ? [] : [PLANNED_ONLY]),
+    ...(products.loads === undefined ? [] : [DRY_ONLY]),
     ...(products.duplicates > 0
       ? [
           `${plural(products.duplicates, 'ID')} ${products.duplicates === 1 ? 'is' : 'are'} listed more than once; each product is crawled once`,

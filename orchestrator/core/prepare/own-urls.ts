@@ -6,7 +6,9 @@ import { siteOrigins } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ListedUrls } from '../db/listed-urls.ts';
-import type { HostRecords } from '../plan/host-sums.ts';
+import type { ChunkRange } from '../../../shared/domain/sharing.ts';
+import { cutByHost, cutNight } from '../plan/cut-hosts.ts';
+import type { HostRecords, NightRules } from '../plan/host-sums.ts';
 import type { HostShare } from '../plan/plan.ts';
 import { plural } from '../plan/wording.ts';
 
@@ -61,16 +63,49 @@ export function productUrlsOf(
 
 /** How many of these products each host has, the fullest first; those without a URL to request have none. */
 function loadsOf(ids: readonly string[], urls: ReadonlyMap<string, string>): HostRecords[] {
-  const records = new Map<string, number>();
+  const { hosts } = byHost(ids, urls);
+  return [...hosts]
+    .map(([host, own]) => ({ host, records: own.length, delayMs: 0 }))
+    .sort((a, b) => b.records - a.records);
+}
+
+/** The products of each host, and those without a URL to request. */
+function byHost(
+  ids: readonly string[],
+  urls: ReadonlyMap<string, string>,
+): { hosts: Map<string, string[]>; others: string[] } {
+  const hosts = new Map<string, string[]>();
+  const others: string[] = [];
   for (const id of ids) {
     const url = URL.parse(urls.get(id) ?? '');
-    if (url === null || !/^https?:$/.test(url.protocol)) continue;
+    if (url === null || !/^https?:$/.test(url.protocol)) {
+      others.push(id);
+      continue;
+    }
     const host = hostGroupOf(url);
-    records.set(host, (records.get(host) ?? 0) + 1);
+    const own = hosts.get(host);
+    if (own === undefined) hosts.set(host, [id]);
+    else own.push(id);
   }
-  return [...records]
-    .map(([host, count]) => ({ host, records: count, delayMs: 0 }))
-    .sort((a, b) => b.records - a.records);
+  return { hosts, others };
+}
+
+/**
+ * What a night crawls of products at any hosts: in the order of its chunks, of each host as many of the first ones as
+ * its pace leaves time for. Those without a URL come last, and end without a request.
+ *
+ * @param size maximum requests of a chunk of whole hosts
+ */
+export function nightOf(
+  { ids, urls, loads }: { ids: readonly string[] } & ProductUrls,
+  rules: NightRules,
+  { deadlineMs, size }: { deadlineMs: number; size: number },
+): { ids: string[]; chunks: ChunkRange[] } {
+  const { hosts, others } = byHost(ids, urls ?? new Map());
+  const night = cutNight(loads ?? [], rules, { deadlineMs, size });
+  const ordered = night.hosts.flatMap(({ host, products }) => hosts.get(host)?.slice(0, products) ?? []);
+  const rest = cutByHost([...night.hosts, { products: others.length, gapMs: 0 }], deadlineMs, size);
+  return { ids: [...ordered, ...others], chunks: others.length === 0 ? night.chunks : rest };
 }
 
 /** How many of the products each of `site.hosts` has. */

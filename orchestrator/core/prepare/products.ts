@@ -2,6 +2,7 @@
 import { findListFaults, LIST_RUNS, type ListFaults, listKeyOf, usualLength } from '../decide/end/product-list.ts';
 import type { ListRecord } from '../model/report.ts';
 import { isAnyHost, templateAt } from '../../../shared/domain/domains.ts';
+import type { ChunkRange } from '../../../shared/domain/sharing.ts';
 import type { Database } from '../db/connect.ts';
 import { createReaders } from '../db/create-stores.ts';
 import { answersOf, type FitProducts } from '../db/data-feature.ts';
@@ -24,6 +25,8 @@ export interface ProductList extends ProductUrls {
   pageMs?: number;
   /** New URLs of seeds, sitemaps and search terms. */
   entered?: number;
+  /** How they are cut by host, where they are on any; omitted: into chunks of the plan's size. */
+  chunks?: ChunkRange[];
   /** Plans what fits; omitted: all of them. In a discovery `ids` are only some of the paths that wait. */
   fit?: FitProducts;
 }

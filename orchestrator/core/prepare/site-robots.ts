@@ -8,7 +8,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { combinePolicies, isAllowed, withFurther } from '../../../shared/domain/robots.ts';
 import type { RobotsReader } from '../observe/robots-cache.ts';
-import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
+import { IGNORED_ROBOTS, OWNERS_READ_ROBOTS } from '../model/robots-pace.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { ProductList } from './products.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
@@ -18,10 +18,10 @@ const LONGEST_MS = 15_000;
 /** Maximum number of products checked against the rules before a run. */
 const TRIED = 1_000;
 
-/** Reads the site's robots.txt; null if it is ignored. */
-export function robotsReader(site: SiteSettings): RobotsReader | null {
-  // Of any hosts the instances read it, each of those that it asks.
-  if (site.robots === 'ignore' || isAnyHost(site.productUrl)) return null;
+/** Reads the site's robots.txt; the policy in force where that is not requested from here. */
+export function robotsReader(site: SiteSettings): RobotsReader | RobotsPolicy {
+  if (site.robots === 'ignore') return IGNORED_ROBOTS;
+  if (isAnyHost(site.productUrl)) return OWNERS_READ_ROBOTS;
   const requestOf = (origin: string): RobotsRequest => ({
     ...site,
     origin,
@@ -43,8 +43,8 @@ export function robotsReader(site: SiteSettings): RobotsReader | null {
 
 /** The current robots.txt; if it is ignored, a policy that allows everything, without a request. */
 export async function readRobots(site: SiteSettings): Promise<RobotsReading> {
-  if (isAnyHost(site.productUrl)) return { ...IGNORED_ROBOTS, source: 'each host has its own, which no plan reads' };
-  return (await robotsReader(site)?.read()) ?? IGNORED_ROBOTS;
+  const reader = robotsReader(site);
+  return 'read' in reader ? reader.read() : reader;
 }
 
 /** What robots.txt means for these products, in the words of a plan; `fault`: why a run would be pointless. */

@@ -122,7 +122,8 @@ async function storeRun(
   // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
   // The products of a discovery are taken from its frontier, by the loop.
   const ids = given.settings.discover ? [] : products.ids;
-  const run = { ...given, ...(products.urls === undefined ? {} : { urls: products.urls }) };
+  const { urls, chunks } = products;
+  const run = { ...given, ...(urls === undefined ? {} : { urls }), ...(chunks === undefined ? {} : { chunks }) };
   await writeRunDescription(objects, run, ids, systemClock);
   await stores.runs.create(run, ids, lock.fence, systemClock.now());
   await lock.setRun(run.id);

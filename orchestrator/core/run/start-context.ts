@@ -9,7 +9,7 @@ import type { EndpointProfile } from '../cloud/endpoint-profile.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
 import { chooseTarget, type Target } from '../config/target.ts';
 import { lockNamesOfConfig, takeLock } from '../lookup/run-lock.ts';
-import { PLANNED_ONLY } from '../prepare/make-plan.ts';
+import { DRY_ONLY } from '../prepare/make-plan.ts';
 import { type Preflight, preflight } from '../prepare/preflight.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { allAtOnce, type StartPlace } from './before-launch.ts';
@@ -27,11 +27,11 @@ export interface StartContext extends RunContext, StartPlace, AsyncDisposable {
   checked: Preflight;
 }
 
-/** Before anything is opened: no instance crawls any hosts yet. */
-function refuseAnyHost({ values: { site }, file }: StartPlace['config']): void {
-  if (!isAnyHost(site.product_url)) return;
-  throw new AppError('config-invalid', `${PLANNED_ONLY} (${file})`, {
-    hint: 'To crawl now, name up to 10 hosts in site.hosts.',
+/** Before anything is opened: it is tried in dry runs only so far. */
+function refuseAnyHost({ values: { site }, file }: StartPlace['config'], dryRun: boolean): void {
+  if (dryRun || !isAnyHost(site.product_url)) return;
+  throw new AppError('config-invalid', `${DRY_ONLY} (${file})`, {
+    hint: 'To crawl now, name up to 10 hosts in site.hosts; or try it with --dry-run.',
   });
 }
 
@@ -44,7 +44,7 @@ export async function openStart(
 ): Promise<StartContext> {
   const { config, environment, dryRun } = place;
   const { output } = caller;
-  refuseAnyHost(config);
+  refuseAnyHost(config, dryRun);
   await using opened = new OpenResources();
   const chosen = await allAtOnce(() => chooseTarget(config, dryRun, environment), place);
   const { target, profile } = await recognizeEndpoint(chosen);

@@ -1,9 +1,8 @@
 /** The many hosts of a simulated run: how many records each has, which never answer, and what each of them saw. */
-import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import type { Random } from '../../../shared/ports/random.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
-import { cutByHost, type HostProducts, inCrawlOrder } from '../plan/cut-hosts.ts';
-import { type HostLoad, nightOfHost, type NightRules } from '../plan/host-sums.ts';
+import { cutNight } from '../plan/cut-hosts.ts';
+import type { HostLoad, NightRules } from '../plan/host-sums.ts';
 import type { ChunkRange } from '../../../shared/domain/sharing.ts';
 import type { ManyHosts, Visitor } from './instance/site.ts';
 
@@ -45,18 +44,14 @@ export function listOf(
   rules: NightRules,
   { deadlineMs, size }: { deadlineMs: number; size: number },
 ): HostList {
-  const hosts = loads.map((load, i): HostProducts & { host: string } => ({
-    host: `host${i + 1}.simulation`,
-    products: nightOfHost(load, rules).records,
-    gapMs: hostGapMs(rules.intervalMs, load.delayMs) * rules.requestsEach,
-  }));
-  const ordered = inCrawlOrder(hosts);
+  const named = loads.map((load, i) => ({ ...load, host: `host${i + 1}.simulation` }));
+  const { hosts, chunks } = cutNight(named, rules, { deadlineMs, size });
   return {
-    productIds: ordered.flatMap(({ host, products }) =>
+    productIds: hosts.flatMap(({ host, products }) =>
       Array.from({ length: products }, (_, i) => `https://${host}/${i + 1}`),
     ),
-    chunks: cutByHost(ordered, deadlineMs, size),
-    hosts: ordered.map(({ host }) => host),
+    chunks,
+    hosts: hosts.map(({ host }) => host),
   };
 }
 

@@ -3,6 +3,7 @@
  * memory, on a clock that jumps from event to event. `orchestrator simulate`, the fault campaign and the tests of whole
  * runs all play in it.
  */
+import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
 import { pino } from 'pino';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
@@ -205,7 +206,7 @@ export class SimulatedWorld {
       robots: {
         reader:
           site.robots === 'ignore'
-            ? null
+            ? IGNORED_ROBOTS
             : {
                 read: () => {
                   this.robotsReads++;

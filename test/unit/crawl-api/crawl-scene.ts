@@ -16,7 +16,7 @@ import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileRequests } from '../../../crawl-api/fetch/compile-requests.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
-import { Crawl } from '../../../crawl-api/queue/crawl.ts';
+import { SiteCrawl } from '../../../crawl-api/queue/crawl.ts';
 import type { CrawlEnd } from '../../../crawl-api/queue/crawl-ending.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
@@ -205,7 +205,7 @@ export async function createScene(
     ...(maxPages === undefined ? {} : { maxPages }),
     ...(pagesAtOnce === undefined ? {} : { pagesAtOnce }),
   };
-  const crawling = new Crawl({
+  const crawling = new SiteCrawl({
     queue,
     clock,
     pageTimes: new PageTimes(),

@@ -1,10 +1,11 @@
 /** Small test doubles for the parts around the queue. */
+import { domainsOf } from '../../../crawl-api/queue/open-queue.ts';
 import type { Log } from '../../../crawl-api/process/retry.ts';
-import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
+import { type Domains, QueueState } from '../../../crawl-api/queue/queue-state.ts';
 import { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { Reserve } from '../../../crawl-api/queue/reserve-file.ts';
 import type { JournalRecord } from '../../../crawl-api/queue/records.ts';
-import { domainOf, type ProductUrl } from '../../../shared/domain/domains.ts';
+import { domainOf, isAnyHost, type ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -32,11 +33,17 @@ export class MemoryJournal {
 
   /** The state of a restarted process. */
   replay(productUrl: ProductUrl = 'http://shop/{id}'): QueueState {
-    const state = new QueueState((id) => domainOf(productUrl, id));
+    const state = new QueueState(isAnyHost(productUrl) ? domainsOf(productUrl) : ofSite(productUrl));
     for (const record of this.records) state.apply(record);
     return state;
   }
 }
+
+/** The domains of a site, whose hosts have one name. */
+const ofSite = (productUrl: ProductUrl): Domains => ({
+  of: (id) => domainOf(productUrl, id),
+  hostOf: () => 'site',
+});
 
 export function createQueue(
   options: {
@@ -46,12 +53,14 @@ export function createQueue(
     intervalMs?: number;
     deadlineMs?: number;
     productUrl?: ProductUrl;
+    leaseMs?: number;
   } = {},
 ): { queue: Queue; journal: MemoryJournal; clock: VirtualClock } {
   const clock = options.clock ?? new VirtualClock(START_MS);
   const journal = options.journal ?? new MemoryJournal();
   const { intervalMs = 1_000, deadlineMs = START_MS + 3_600_000, productUrl = 'http://shop/{id}', reserve } = options;
-  const defaults = { intervalMs, deadlineMs, productUrl, reserve };
+  const { leaseMs } = options;
+  const defaults = { intervalMs, deadlineMs, productUrl, leaseMs, reserve };
   const queue = new Queue(journal.replay(productUrl), journal, clock, defaults);
   return { queue, journal, clock };
 }

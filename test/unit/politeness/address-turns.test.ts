@@ -1,20 +1,20 @@
-/** Whatever hosts share an address, it has one request under way, and a second between two starts. */
+/** Whatever hosts share an address, it has one request under way, and a second between the end of one and the next. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ADDRESS_GAP_MS, AddressTurns } from '../../../crawl-api/politeness/address-turns.ts';
 
 describe('the turns of an address', () => {
-  it('begin a second apart at the earliest, and never while a request is under way', () => {
+  it('begin a second after the end of the last one, and never while a request is under way', () => {
     const turns = new AddressTurns();
     expect(turns.waitMs('192.0.2.1', 50)).toBe(0);
     turns.begin('192.0.2.1', 50);
     expect(turns.waitMs('192.0.2.1', 10_000)).toBe(Infinity);
     expect(() => turns.begin('192.0.2.1', 10_000)).toThrow('192.0.2.1 has no turn now');
-    turns.end('192.0.2.1');
-    expect(turns.waitMs('192.0.2.1', 350)).toBe(700);
-    expect(() => turns.begin('192.0.2.1', 1_049)).toThrow('no turn');
-    expect(turns.waitMs('192.0.2.1', 1_050)).toBe(0);
-    turns.begin('192.0.2.1', 1_050);
+    turns.end('192.0.2.1', 10_000);
+    expect(turns.waitMs('192.0.2.1', 10_300)).toBe(700);
+    expect(() => turns.begin('192.0.2.1', 10_999)).toThrow('no turn');
+    expect(turns.waitMs('192.0.2.1', 11_000)).toBe(0);
+    turns.begin('192.0.2.1', 11_000);
   });
 
   it('do not hold up other addresses', () => {
@@ -22,8 +22,8 @@ describe('the turns of an address', () => {
     turns.begin('192.0.2.1', 0);
     expect(turns.waitMs('192.0.2.2', 0)).toBe(0);
     turns.begin('192.0.2.2', 0);
-    turns.end('192.0.2.2');
-    turns.end('192.0.2.3');
+    turns.end('192.0.2.2', 0);
+    turns.end('192.0.2.3', 0);
     expect(turns.waitMs('192.0.2.1', 0)).toBe(Infinity);
   });
 
@@ -32,12 +32,13 @@ describe('the turns of an address', () => {
     turns.begin('slow', 0);
     for (let i = 0; i < 10_000; i++) {
       turns.begin(`a${i}`, i * 100);
-      turns.end(`a${i}`);
+      turns.end(`a${i}`, i * 100);
     }
     // The slow one, and those of the last second.
     expect(turns.size).toBe(1 + ADDRESS_GAP_MS / 100);
-    turns.end('slow');
+    turns.end('slow', 1_999_000);
     turns.begin('last', 2_000_000);
+    turns.end('last', 2_000_000);
     expect(turns.size).toBe(1);
   });
 
@@ -50,22 +51,21 @@ describe('the turns of an address', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const turns = new AddressTurns();
-        const startedMs = new Map<string, number>();
+        const endedMs = new Map<string, number>();
         const underWay = new Set<string>();
         let nowMs = 0;
         for (const { address, does, afterMs } of steps) {
           nowMs += afterMs;
           if (does === 'end') {
-            turns.end(address);
-            underWay.delete(address);
+            turns.end(address, nowMs);
+            if (underWay.delete(address)) endedMs.set(address, nowMs);
             continue;
           }
-          const freeMs = (startedMs.get(address) ?? -Infinity) + ADDRESS_GAP_MS;
+          const freeMs = (endedMs.get(address) ?? -Infinity) + ADDRESS_GAP_MS;
           const waitMs = turns.waitMs(address, nowMs);
           expect(waitMs).toBe(underWay.has(address) ? Infinity : Math.max(0, freeMs - nowMs));
           if (waitMs > 0) continue;
           turns.begin(address, nowMs);
-          startedMs.set(address, nowMs);
           underWay.add(address);
         }
         for (const address of underWay) expect(turns.waitMs(address, nowMs)).toBe(Infinity);

@@ -1,0 +1,232 @@
+/**
+ * What one of many hosts may be asked, and when: under the robots.txt of each of its origins, which the owner of the
+ * host reads first and then hourly; only while this instance owns it; and not while it rests.
+ */
+import { DEAD_AFTER, restOfSilentMs, ROBOTS_EVERY_MS } from '../../shared/domain/host-policy.ts';
+import { hostGroupOf } from '../../shared/domain/host-key.ts';
+import type { FollowRules } from '../../shared/domain/follow-rules.ts';
+import { isAllowed, ROBOTS_PATH } from '../../shared/domain/robots.ts';
+import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
+import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
+import type { RobotsAnswer } from '../../shared/adapters/robots-fetcher.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { SiteSettings } from '../../shared/wire/site-settings.ts';
+import type { PageResult } from '../fetch/page-result.ts';
+import { createEvidence, type Judgement, unremarkable } from '../politeness/judgement.ts';
+import type { Links } from '../politeness/link-judge.ts';
+import type { Barrier, DomainPolicy } from '../queue/domain-policy.ts';
+import { DISK_RETRY_MS, untilWritten } from '../queue/journal-writer.ts';
+import type { Queue } from '../queue/queue.ts';
+import { atDomain, type JournalRecord } from '../queue/records.ts';
+import type { HostRefusals } from './host-refusals.ts';
+import type { NetworkWatch } from './network-watch.ts';
+
+/** Asks for a robots.txt once. Never rejects. */
+type AskRobots = (origin: string, url: string, timeoutMs: number) => Promise<RobotsAnswer>;
+
+/** The most that a host has for its first answer, connection included: most of those that take longer never answer. */
+const FIRST_ANSWER_MS = 5_000;
+/** As for all files of a site that are no page. */
+const ANSWER_MS = 15_000;
+
+export interface HostPolicyParts {
+  queue: Queue;
+  domain: number;
+  site: SiteSettings;
+  follow: FollowRules;
+  clock: Clock;
+  askRobots: AskRobots;
+  refusals: HostRefusals;
+  network: NetworkWatch;
+  /** From the start of the run to its deadline. */
+  runMs: number;
+  /** The main server must know something of the host before that is asked again. */
+  onNews: () => void;
+}
+
+export class HostPolicy implements DomainPolicy {
+  readonly links: Links;
+  /** Requests in a row without an answer. */
+  silent = 0;
+  /** It is not asked before, by the monotonic clock. */
+  freeAtMs = -Infinity;
+  readonly #parts: HostPolicyParts;
+  /** Where the robots.txt of an origin has moved, and by how many redirects. */
+  readonly #moved = new Map<string, { to: string; hops: number }>();
+  /** Times in a row that its rules could not be read, though it answered. */
+  #unreadable = 0;
+
+  constructor(parts: HostPolicyParts) {
+    this.#parts = parts;
+    const { site, follow } = parts;
+    const isHere = (to: string): boolean => this.#isHere(to);
+    this.links = {
+      mayFollow: (_, to) => isHere(to),
+      isAllowed: (url) => site.robots === 'ignore' || this.#isAllowed(url),
+      // A page of an origin whose rules are not read yet waits for them.
+      judgeLink: (_, link) => {
+        if (!follow.mayFollow(link)) return 'unwanted';
+        if (!isHere(link)) return 'elsewhere';
+        return this.unread(link) !== null || this.links.isAllowed(link) ? 'further' : 'robots';
+      },
+    };
+  }
+
+  barrier(): Barrier | null {
+    const { queue, domain, clock, site } = this.#parts;
+    const { pausedUntilMs, givenUp } = queue.state.at(domain);
+    const untilMs = Math.max(pausedUntilMs, queue.pausedUntilMs);
+    if (givenUp !== null) return { kind: 'given-up', untilMs: null };
+    if (!queue.isLeased) return { kind: 'lease', untilMs: null };
+    if (queue.state.hostNews.has(domain)) return { kind: 'news', untilMs: null };
+    if (untilMs > clock.now()) return { kind: 'pause', untilMs };
+    if (queue.state.requests >= (site.maxRequests ?? Infinity)) return { kind: 'requests', untilMs: null };
+    return queue.hasRoom() ? null : { kind: 'disk', untilMs: clock.now() + DISK_RETRY_MS };
+  }
+
+  unread(url: string): string | null {
+    const { site, clock } = this.#parts;
+    const parsed = URL.parse(url);
+    if (site.robots === 'ignore' || parsed === null || !this.#isHere(url)) return null;
+    const known = this.#rulesOf(parsed.origin);
+    if (known !== undefined && clock.now() - known.atMs < ROBOTS_EVERY_MS) return null;
+    return this.#moved.get(parsed.origin)?.to ?? parsed.origin + ROBOTS_PATH;
+  }
+
+  async read(robotsUrl: string, work: AbortSignal): Promise<string> {
+    const { site, askRobots, clock } = this.#parts;
+    const origin = this.#originOf(robotsUrl);
+    const timeoutMs = Math.min(site.timeoutMs, this.silent === 0 ? FIRST_ANSWER_MS : ANSWER_MS);
+    const atMs = clock.now();
+    const answer = await askRobots(origin, robotsUrl, timeoutMs);
+    if (work.aborted) return 'aborted';
+    if (answer.kind === 'moved') {
+      await this.#noteMove(origin, answer.to, atMs, work);
+      return String(answer.status);
+    }
+    if (answer.status === null) this.#noteSilence(answer.policy.source);
+    else await this.#noteRules(origin, answer.policy, answer.status, { atMs, work });
+    return String(answer.status ?? 'network');
+  }
+
+  noteTry(page: PageResult): void {
+    const { queue } = this.#parts;
+    if (page.kind === 'failed' && page.reply === null && isSilence(page)) return this.#noteSilence(page.detail);
+    this.#noteAnswer();
+    queue.tally.noteTry(page, false);
+  }
+
+  /** Its name could not be looked up, so no request was sent. */
+  noteNoAddress(why: string): void {
+    this.#noteSilence(why);
+  }
+
+  /** A redirect to another host says nothing about this one; that host may be another instance's. */
+  review(judgement: Judgement, page: PageResult, url: string): Judgement {
+    if (judgement.rule !== 'redirect-elsewhere' || page.kind !== 'redirect') return judgement;
+    return unremarkable(this.#isHere(page.to) && page.to !== url ? 'hop' : 'failed');
+  }
+
+  #isHere(url: string): boolean {
+    const { queue, domain } = this.#parts;
+    const parsed = URL.parse(url);
+    return parsed !== null && /^https?:$/.test(parsed.protocol) && hostGroupOf(parsed) === queue.state.hostOf(domain);
+  }
+
+  #isAllowed(url: string): boolean {
+    const parsed = URL.parse(url);
+    const known = parsed && this.#rulesOf(parsed.origin);
+    return parsed !== null && known != null && isAllowed(known.policy, parsed.pathname + parsed.search);
+  }
+
+  #rulesOf(origin: string): { policy: RobotsPolicy; atMs: number } | undefined {
+    const { queue, domain } = this.#parts;
+    return queue.state.robotsOf.get(domain)?.get(origin);
+  }
+
+  /** The origin whose robots.txt is at this URL, after redirects. */
+  #originOf(robotsUrl: string): string {
+    for (const [origin, { to }] of this.#moved) if (to === robotsUrl) return origin;
+    return new URL(robotsUrl).origin;
+  }
+
+  async #noteMove(origin: string, to: string, atMs: number, work: AbortSignal): Promise<void> {
+    this.#noteAnswer();
+    const hops = (this.#moved.get(origin)?.hops ?? 0) + 1;
+    if (this.#isHere(to) && hops <= MAX_REDIRECTS) {
+      this.#moved.set(origin, { to, hops });
+      return;
+    }
+    // RFC 9309, 2.3.1.2: redirects that lead nowhere count as no robots.txt. Rules at another host are its owner's to
+    // read: until they can be asked for, nothing is allowed here.
+    const access = this.#isHere(to) ? 'all' : 'none';
+    const source = `${origin}${ROBOTS_PATH} leads to ${to.slice(0, 300)}`;
+    await this.#keep(origin, { version: source, access, rules: [], crawlDelayMs: null, source }, atMs, work);
+  }
+
+  async #noteRules(
+    origin: string,
+    policy: RobotsPolicy & { retryAfterMs?: number },
+    status: number,
+    { atMs, work }: { atMs: number; work: AbortSignal },
+  ): Promise<void> {
+    const { domain, refusals, clock, runMs } = this.#parts;
+    this.#noteAnswer();
+    const { retryAfterMs = 0, ...rules } = policy;
+    if (rules.access !== 'none') {
+      this.#unreadable = 0;
+      return this.#keep(origin, rules, atMs, work);
+    }
+    const before = this.#rulesOf(origin);
+    // Rules of an hour ago are better than none.
+    if (before !== undefined) return this.#keep(origin, before.policy, atMs, work);
+    if (status === 429 || retryAfterMs > 0) {
+      const evidence = { ...createEvidence(`robots-${status}`, origin + ROBOTS_PATH, null), status };
+      await untilWritten(() => refusals.begin('banned', evidence, { domain, minMs: retryAfterMs }), clock, work);
+      return;
+    }
+    this.#unreadable++;
+    if (this.#unreadable >= DEAD_AFTER) return this.#giveUp('robots', rules.source, work);
+    this.freeAtMs = clock.monotonic() + restOfSilentMs(this.#unreadable + 1, runMs);
+  }
+
+  async #keep(origin: string, policy: RobotsPolicy, atMs: number, work: AbortSignal): Promise<void> {
+    const { queue, domain, onNews } = this.#parts;
+    this.#moved.delete(origin);
+    await this.#write({ t: 'origin-robots', origin, policy, atMs, ...atDomain(domain) }, work);
+    if (queue.state.hostNews.has(domain)) onNews();
+  }
+
+  #noteAnswer(): void {
+    this.silent = 0;
+    this.#parts.network.answered();
+  }
+
+  /** While no host answers at all, this one is only tried again. */
+  #noteSilence(why: string): void {
+    const { network, domain, clock, runMs, queue } = this.#parts;
+    network.silent(domain);
+    queue.tally.noteSilence(network.isDown);
+    if (network.isDown) {
+      this.freeAtMs = clock.monotonic() + restOfSilentMs(2, runMs);
+      return;
+    }
+    this.silent++;
+    this.freeAtMs = clock.monotonic() + restOfSilentMs(this.silent, runMs);
+    if (this.silent >= DEAD_AFTER) void this.#giveUp('network', `the host does not answer: ${why}`, NEVER);
+  }
+
+  #giveUp(reason: 'network' | 'robots', detail: string, work: AbortSignal): Promise<void> {
+    const { domain } = this.#parts;
+    return this.#write({ t: 'given-up', reason, detail: detail.slice(0, 300), ...atDomain(domain) }, work);
+  }
+
+  async #write(record: JournalRecord, work: AbortSignal): Promise<void> {
+    const { queue, clock } = this.#parts;
+    await untilWritten(() => queue.note(record), clock, work);
+  }
+}
+
+const NEVER = new AbortController().signal;
+
+const isSilence = ({ reason }: { reason: string }): boolean => reason === 'network' || reason === 'timeout';

@@ -1,0 +1,308 @@
+/**
+ * The crawl of an instance over many hosts: each at its own pace and under its own rules, as many pages at a time as
+ * there are places. Long hosts are opened first, and a further one only when a place would be idle. No host has a loop
+ * of its own: those that may not be asked yet sleep in one heap.
+ */
+import { restOfSilentMs } from '../../shared/domain/host-policy.ts';
+import { bareHostOf } from '../../shared/domain/same-site.ts';
+import { type Due, TimeHeap } from '../../shared/domain/time-heap.ts';
+import { openJar } from '../../shared/adapters/http/cookie-jar.ts';
+import { describeError } from '../../shared/domain/errors.ts';
+import { SignalFlag } from '../process/signal-flag.ts';
+import { AddressTurns } from '../politeness/address-turns.ts';
+import { Pacer } from '../politeness/pacer.ts';
+import { Places } from '../politeness/places.ts';
+import { CanaryPages } from '../queue/canary-pages.ts';
+import type { Crawl, CrawlParts } from '../queue/crawl.ts';
+import { type CrawlEnd, CrawlEnding } from '../queue/crawl-ending.ts';
+import { DomainCrawl } from '../queue/domain-crawl.ts';
+import { toFailure } from '../queue/item-result.ts';
+import { untilWritten } from '../queue/journal-writer.ts';
+import { HostPolicy, type HostPolicyParts } from './host-policy.ts';
+import { HostRefusals } from './host-refusals.ts';
+import { HostWatch } from './host-watch.ts';
+import { NetworkWatch } from './network-watch.ts';
+
+export interface HostsCrawlParts extends Omit<CrawlParts, 'onIncident'>, Pick<HostPolicyParts, 'askRobots' | 'runMs'> {
+  /** The addresses of a name; rejects where it has none. */
+  resolve: (name: string) => Promise<readonly { address: string }[]>;
+  /** The main server must know something of a host before that is asked again. */
+  onNews: () => void;
+}
+
+/** A host that was asked, or is about to be. */
+interface OpenHost {
+  readonly domain: number;
+  readonly crawl: DomainCrawl;
+  readonly policy: HostPolicy;
+  readonly pacer: Pacer;
+  /** Where its name leads; null before it was looked up. */
+  address: string | null;
+}
+
+interface Listed extends Due {
+  readonly domain: number;
+}
+
+/** Names that are looked up at a time. */
+const LOOK_UPS = 16;
+/** How soon a host is looked at again that waits for something without a time of its own. */
+const LOOK_AGAIN_MS = 1_000;
+
+export class HostsCrawl implements Crawl {
+  readonly incidents = { describe: () => null, decide: () => undefined };
+  readonly #p: HostsCrawlParts;
+  readonly #places: Places;
+  readonly #size: number;
+  readonly #ending: CrawlEnding;
+  readonly #refusals: HostRefusals;
+  readonly #network = new NetworkWatch();
+  readonly #turns = new AddressTurns();
+  readonly #changed = new SignalFlag();
+  readonly #open = new Map<number, OpenHost>();
+  /** Hosts in one of the heaps, under way, or being looked up. */
+  readonly #listed = new Set<number>();
+  /** Hosts that were never asked, those with most products first: they take longest. */
+  readonly #unopened = new TimeHeap<Listed>();
+  /** Hosts by the time when they may be asked. */
+  readonly #asleep = new TimeHeap<Listed>();
+  /** Those that may be asked and wait for a place, as the unopened ones. */
+  readonly #awake = new TimeHeap<Listed>();
+  readonly #visits = new Set<Promise<void>>();
+  #silentVisits = 0;
+  #lookUps = 0;
+  #added = 0;
+  #failure: { error: unknown } | null = null;
+
+  constructor(parts: HostsCrawlParts) {
+    const { queue, clock, site, onNews } = parts;
+    this.#p = parts;
+    this.#size = site.pagesAtOnce ?? 1;
+    this.#places = new Places(this.#size);
+    this.#ending = new CrawlEnding(queue, clock);
+    this.#refusals = new HostRefusals({ queue, clock, coolDownMs: site.ban.coolDownMs, onNews });
+    // After a restart all hosts are new here that still have products.
+    for (const { domain } of queue.state.items.in('pending', 'postponed', 'held')) queue.state.items.fresh.add(domain);
+  }
+
+  get problem(): string | null {
+    return this.#network.isDown ? 'no host answers: is the network of this machine up?' : null;
+  }
+
+  wake(): void {
+    this.#changed.raise();
+  }
+
+  run(stop: AbortSignal): Promise<CrawlEnd> {
+    return this.#ending.within(stop, (work) => this.#run(stop, work));
+  }
+
+  async #run(stop: AbortSignal, work: AbortSignal): Promise<CrawlEnd> {
+    const { clock, idleMs } = this.#p;
+    for (;;) {
+      if (this.#failure !== null) throw this.#failure.error;
+      const end = this.#ending.endedBy(stop);
+      if (end !== null) {
+        await Promise.all(this.#visits);
+        return end;
+      }
+      this.#listFresh();
+      let waitMs = idleMs;
+      if (!this.#isHeld) {
+        for (let host = this.#next(work); host !== null; host = this.#next(work)) this.#begin(host, work);
+        const first = this.#asleep.first;
+        if (first !== undefined) waitMs = Math.min(idleMs, Math.max(1, Math.ceil(first.atMs - clock.monotonic())));
+      }
+      await this.#changed.wait(clock, waitMs, work);
+    }
+  }
+
+  /** No host may be asked. */
+  get #isHeld(): boolean {
+    const { queue, clock, site } = this.#p;
+    if (!queue.isLeased || queue.pausedUntilMs > clock.now() || !queue.hasRoom()) return true;
+    return queue.state.requests >= (site.maxRequests ?? Infinity);
+  }
+
+  /** Hosts that have got products since the last look. */
+  #listFresh(): void {
+    const { fresh } = this.#p.queue.state.items;
+    for (const domain of fresh) this.#list(domain);
+    fresh.clear();
+  }
+
+  #list(domain: number): void {
+    const { state } = this.#p.queue;
+    if (this.#listed.has(domain)) return;
+    if (this.#productsOf(domain) === 0) return this.#close(domain);
+    this.#listed.add(domain);
+    if (state.at(domain).givenUp !== null) return this.#push(this.#awake, domain, -Infinity);
+    const wasAsked = state.at(domain).lastStartMs !== null || this.#open.has(domain);
+    if (wasAsked) this.#sleep(domain, this.#waitMs(this.#hostAt(domain)));
+    else this.#push(this.#unopened, domain, -this.#productsOf(domain));
+  }
+
+  #close(domain: number): void {
+    this.#open.delete(domain);
+    this.#p.queue.state.robotsOf.delete(domain);
+  }
+
+  #productsOf(domain: number): number {
+    const { items } = this.#p.queue.state;
+    return items.at('pending', domain).size + items.at('postponed', domain).size + items.at('held', domain).size;
+  }
+
+  #sleep(domain: number, forMs: number): void {
+    this.#push(this.#asleep, domain, this.#p.clock.monotonic() + forMs);
+  }
+
+  #push(heap: TimeHeap<Listed>, domain: number, atMs: number): void {
+    heap.push({ atMs, order: this.#added++, domain });
+  }
+
+  #hostAt(domain: number): OpenHost {
+    const known = this.#open.get(domain);
+    if (known !== undefined) return known;
+    const { queue, clock, site } = this.#p;
+    const { state } = queue;
+    const policy = new HostPolicy({ ...this.#p, domain, refusals: this.#refusals, network: this.#network });
+    const pacer = new Pacer(clock, () => queue.intervalAt(domain), state.at(domain).lastStartMs !== null);
+    const watch = new HostWatch(() => state.at(domain).bans > 0 && state.at(domain).rightPages === 0);
+    const crawl = new DomainCrawl({
+      ...this.#p,
+      domain,
+      policy,
+      pacer,
+      watch,
+      places: this.#places,
+      cookies: openJar(site, clock),
+      changed: new SignalFlag(),
+      canaryPages: new CanaryPages([], site.productUrl, domain, state),
+      incidents: this.#refusals,
+    });
+    const host: OpenHost = { domain, crawl, policy, pacer, address: null };
+    this.#open.set(domain, host);
+    return host;
+  }
+
+  /** Milliseconds until the host may be asked; 0 or less for now. */
+  #waitMs({ domain, policy, pacer }: OpenHost): number {
+    const { queue, clock, runMs } = this.#p;
+    const { items, hostNews } = queue.state;
+    const pacedMs = pacer.waitMs();
+    const restedMs = queue.state.at(domain).pausedUntilMs - clock.now();
+    const newsMs = hostNews.has(domain) ? LOOK_AGAIN_MS : 0;
+    // What has failed for the moment is tried again after a while.
+    const isAgain = items.at('pending', domain).size === 0 && items.at('postponed', domain).size > 0;
+    const againMs = isAgain && pacedMs > 0 ? pacedMs + restOfSilentMs(2, runMs) : 0;
+    return Math.max(pacedMs, restedMs, newsMs, againMs, policy.freeAtMs - clock.monotonic());
+  }
+
+  /** The host that is asked now; null for none. */
+  #next(work: AbortSignal): OpenHost | null {
+    const { queue, clock } = this.#p;
+    const nowMs = clock.monotonic();
+    for (let first = this.#asleep.first; first !== undefined && first.atMs <= nowMs; first = this.#asleep.first) {
+      this.#asleep.pop();
+      this.#push(this.#awake, first.domain, -this.#productsOf(first.domain));
+    }
+    while (this.#visits.size - this.#places.waiting < this.#size && this.#lookUps < LOOK_UPS) {
+      const listed = this.#awake.pop() ?? this.#unopened.pop();
+      if (listed === undefined) return null;
+      const { domain } = listed;
+      const host = this.#hostAt(domain);
+      if (queue.state.at(domain).givenUp !== null) this.#track(this.#failAll(domain, work));
+      else if (this.#productsOf(domain) === 0) this.#unlist(domain);
+      else if (host.address === null) this.#track(this.#lookUp(host), false);
+      else {
+        const waitMs = Math.max(this.#waitMs(host), this.#waitOfOthersMs(host, host.address));
+        if (waitMs <= 0) return host;
+        this.#sleep(domain, waitMs);
+      }
+    }
+    return null;
+  }
+
+  /** How long it waits for other hosts: those at its address, and those that have not answered either. */
+  #waitOfOthersMs({ policy }: OpenHost, address: string): number {
+    const isCrowded = policy.silent > 0 && this.#silentVisits >= Math.max(1, this.#size >> 2);
+    const turnMs = Math.min(LOOK_AGAIN_MS, this.#turns.waitMs(address, this.#p.clock.monotonic()));
+    return Math.max(isCrowded ? LOOK_AGAIN_MS : 0, turnMs);
+  }
+
+  #unlist(domain: number): void {
+    this.#listed.delete(domain);
+    this.#list(domain);
+    this.#changed.raise();
+  }
+
+  #begin(host: OpenHost, work: AbortSignal): void {
+    const { address } = host;
+    if (address === null) return;
+    this.#turns.begin(address, this.#p.clock.monotonic());
+    const isSilent = host.policy.silent > 0;
+    if (isSilent) this.#silentVisits++;
+    const visit = this.#visit(host, work).finally(() => {
+      this.#turns.end(address, this.#p.clock.monotonic());
+      if (isSilent) this.#silentVisits--;
+      this.#unlist(host.domain);
+    });
+    this.#track(visit);
+  }
+
+  /** @param isVisit it keeps a place */
+  #track(work: Promise<void>, isVisit = true): void {
+    const tracked = work
+      .catch((error: unknown) => {
+        this.#failure ??= { error };
+      })
+      .finally(() => {
+        this.#visits.delete(tracked);
+        this.#changed.raise();
+      });
+    if (isVisit) this.#visits.add(tracked);
+  }
+
+  async #visit({ domain, crawl }: OpenHost, work: AbortSignal): Promise<void> {
+    const { queue, onEmpty } = this.#p;
+    const item = queue.state.peek(true, domain);
+    if (item !== null) await crawl.crawl(item, work);
+    else if (crawl.held > 0) await crawl.proveHeld(work);
+    if (queue.state.pendingCount === 0) onEmpty();
+  }
+
+  async #lookUp(host: OpenHost): Promise<void> {
+    const { queue, resolve } = this.#p;
+    this.#lookUps++;
+    const [first] = queue.state.items.at('pending', host.domain);
+    const [again] = queue.state.items.at('postponed', host.domain);
+    const url = URL.parse((first ?? again)?.id ?? '');
+    try {
+      // What is no URL to request needs no address: it fails without a request.
+      const isRequested = url !== null && /^https?:$/.test(url.protocol);
+      const [found] = isRequested ? await resolve(bareHostOf(url)) : [];
+      host.address = found?.address ?? '';
+    } catch (error) {
+      host.policy.noteNoAddress(describeError(error));
+    } finally {
+      this.#lookUps--;
+      this.#unlist(host.domain);
+    }
+  }
+
+  /** Nothing more is asked of the host: its products fail without a request each. */
+  async #failAll(domain: number, work: AbortSignal): Promise<void> {
+    const { queue, clock, onResult, onEmpty } = this.#p;
+    const { items } = queue.state;
+    const { givenUp } = queue.state.at(domain);
+    if (givenUp === null) return;
+    const open = [...items.at('pending', domain), ...items.at('postponed', domain), ...items.at('held', domain)];
+    for (const item of open) {
+      const failure = toFailure({ item, url: item.id, nowMs: clock.now() }, givenUp.reason, givenUp.detail);
+      if (!(await untilWritten(() => queue.recordResult(item, failure, { isFinal: true }), clock, work))) break;
+    }
+    onResult();
+    this.#unlist(domain);
+    if (queue.state.pendingCount === 0) onEmpty();
+  }
+}

@@ -1,0 +1,242 @@
+/** The crawl of many hosts with all its parts on a virtual clock, against hosts that the test simulates. */
+import type { FetchHooks, PageAnswer, PageResult, PageSource } from '../../../../crawl-api/fetch/page-result.ts';
+import { compileRequests } from '../../../../crawl-api/fetch/compile-requests.ts';
+import { HostsCrawl } from '../../../../crawl-api/hosts/hosts-crawl.ts';
+import { compileFollowRules } from '../../../../crawl-api/politeness/follow-rules.ts';
+import { PageTimes } from '../../../../crawl-api/politeness/pacer.ts';
+import { RenderChoice } from '../../../../crawl-api/politeness/render-choice.ts';
+import { compileSiteRules } from '../../../../crawl-api/politeness/site-rules.ts';
+import type { CrawlEnd } from '../../../../crawl-api/queue/crawl-ending.ts';
+import { isOpen } from '../../../../crawl-api/queue/items.ts';
+import type { Queue } from '../../../../crawl-api/queue/queue.ts';
+import type { RobotsAnswer } from '../../../../shared/adapters/robots-fetcher.ts';
+import { ANY_HOST } from '../../../../shared/domain/domains.ts';
+import { hostGroupOf } from '../../../../shared/domain/host-key.ts';
+import type { Product } from '../../../../shared/domain/product.ts';
+import type { RobotsPolicy } from '../../../../shared/domain/robots-matcher.ts';
+import type { Heartbeat, Orders } from '../../../../shared/wire/callbacks.ts';
+import type { SiteSettings } from '../../../../shared/wire/site-settings.ts';
+import { oneTitle } from '../../../support/one-title.ts';
+import type { VirtualClock } from '../../../support/virtual-clock.ts';
+import { fine } from '../crawl-scene.ts';
+import { createQueue, type MemoryJournal, orders, robots, START_MS } from '../fakes.ts';
+
+export const INTERVAL_MS = 15_000;
+export const LEASE_MS = 360_000;
+
+/** What a host does: a page, or nothing at all. */
+type World = (url: string, tries: number) => PageResult | 'silence';
+/** What its robots.txt is; omitted: there is none. */
+type Rules = (url: string, tries: number) => RobotsAnswer | 'silence' | undefined;
+
+interface Sent {
+  url: string;
+  host: string;
+  at: number;
+}
+
+export interface HostScene {
+  queue: Queue;
+  clock: VirtualClock;
+  journal: MemoryJournal;
+  sent: Sent[];
+  /** Seconds since the start of each request to the host, with its path. */
+  of(host: string): [number, string][];
+  run(ms: number): Promise<void>;
+  give(urls: readonly string[], changes?: Partial<Orders>): Promise<void>;
+  /** A heartbeat is sent and accepted. */
+  beat(): Heartbeat['hosts'];
+  follow(changes: Partial<Orders>): Promise<void>;
+  /** Outcomes by URL: `stored`, or the reason of the failure. */
+  outcomes(): Record<string, string>;
+  end(): CrawlEnd | null;
+  problem(): string | null;
+  stop: AbortController;
+  most(): number;
+}
+
+export interface HostSceneOptions {
+  world?: World;
+  rules?: Rules;
+  pagesAtOnce?: number;
+  pageMs?: number;
+  silentMs?: number;
+  /** Addresses by name; the name itself unless given. A name without one: null. */
+  addresses?: (name: string) => string | null;
+  journal?: MemoryJournal;
+  clock?: VirtualClock;
+  site?: Partial<SiteSettings>;
+  news?: () => void;
+  /** No heartbeat of its own, every 15 s. */
+  isMute?: boolean;
+}
+
+export const rulesOf = (changes: Partial<RobotsPolicy>): RobotsAnswer => ({
+  kind: 'read',
+  status: 200,
+  policy: robots(changes),
+});
+
+export async function openHostScene({
+  world = (url) => fine(url),
+  rules = () => undefined,
+  pagesAtOnce = 2,
+  pageMs = 200,
+  silentMs = 5_000,
+  addresses = (name) => name,
+  journal,
+  clock: given,
+  site: changes = {},
+  news = () => undefined,
+  isMute = false,
+}: HostSceneOptions = {}): Promise<HostScene> {
+  const deadlineMs = START_MS + 4 * 3_600_000;
+  const {
+    queue,
+    clock,
+    journal: kept,
+  } = createQueue({
+    productUrl: ANY_HOST,
+    intervalMs: INTERVAL_MS,
+    deadlineMs,
+    leaseMs: LEASE_MS,
+    ...(given && { clock: given }),
+    ...(journal && { journal }),
+  });
+  queue.recordProcess();
+  const sent: Sent[] = [];
+  const tries = new Map<string, number>();
+  const triesOf = (url: string): number => {
+    tries.set(url, (tries.get(url) ?? 0) + 1);
+    return tries.get(url)!;
+  };
+  let underWay = 0;
+  let most = 0;
+  const note = (url: string): void => {
+    sent.push({ url, host: hostGroupOf(new URL(url)), at: clock.now() });
+  };
+  const during = async <T>(work: () => Promise<T>): Promise<T> => {
+    most = Math.max(most, ++underWay);
+    return work().finally(() => underWay--);
+  };
+  const http: PageSource = {
+    fetch: (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> =>
+      during(async () => {
+        const result = world(url, triesOf(url));
+        hooks.onStart();
+        note(url);
+        if (result === 'silence') {
+          await clock.sleep(silentMs, signal);
+          return { kind: 'failed', reason: 'timeout', detail: 'no reply', reply: null, retryAfterMs: null };
+        }
+        await clock.sleep(pageMs / 2, signal);
+        hooks.onFirstByte();
+        await clock.sleep(pageMs / 2, signal);
+        if (signal.aborted) return { kind: 'not-now' };
+        return result.reply === null ? result : { ...result, reply: { ...result.reply, url } };
+      }),
+    close: () => Promise.resolve(),
+  };
+  const askRobots = (_origin: string, url: string, timeoutMs: number): Promise<RobotsAnswer> =>
+    during(async () => {
+      const answer = rules(url, triesOf(url));
+      note(url);
+      await clock.sleep(answer === 'silence' ? timeoutMs : pageMs);
+      if (answer === 'silence')
+        return { kind: 'read', status: null, policy: robots({ access: 'none', source: `${url} is unavailable` }) };
+      return answer ?? rulesOf({ source: `${url} does not exist` });
+    });
+  const { site: base, mapping } = oneTitle('http://shop.example/{id}');
+  const site: SiteSettings = {
+    ...base,
+    productUrl: ANY_HOST,
+    intervalMs: INTERVAL_MS,
+    robots: 'respect',
+    timeoutMs: 30_000,
+    ...(pagesAtOnce === 1 ? {} : { pagesAtOnce }),
+    ...changes,
+  };
+  const crawl = new HostsCrawl({
+    queue,
+    clock,
+    pageTimes: new PageTimes(),
+    site,
+    http,
+    browser: null,
+    follow: await compileFollowRules({ site }),
+    requests: await compileRequests({ site, mapping }),
+    reportsLinks: false,
+    rowPages: null,
+    rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
+    render: new RenderChoice('http'),
+    onResult: () => undefined,
+    onEmpty: () => undefined,
+    idleMs: 5_000,
+    runMs: 4 * 3_600_000,
+    askRobots,
+    resolve: async (name) => {
+      await clock.sleep(10);
+      const address = addresses(name);
+      if (address === null) throw Object.assign(new Error(`look-up ENOTFOUND ${name}`), { code: 'ENOTFOUND' });
+      return [{ address }];
+    },
+    onNews: news,
+  });
+  const stop = new AbortController();
+  const isOver = new AbortController();
+  let end: CrawlEnd | null = null;
+  const beat = (): Heartbeat['hosts'] => {
+    const hosts = queue.hostNews(1_000);
+    queue.noteAccepted({ wallMs: clock.now(), monotonicMs: clock.monotonic(), message: { hosts } });
+    crawl.wake();
+    return hosts;
+  };
+  const beatOn = async (): Promise<void> => {
+    for (; !isOver.signal.aborted; await clock.sleep(15_000, isOver.signal)) beat();
+  };
+  if (!isMute) void beatOn();
+  const running = crawl
+    .run(stop.signal)
+    .then((result) => (end = result))
+    .finally(() => isOver.abort());
+  let chunks = 0;
+  let products = kept.records.flatMap((record) => (record.t === 'offered' ? record.products : [])).length;
+  return {
+    queue,
+    clock,
+    journal: kept,
+    sent,
+    of: (host) =>
+      sent
+        .filter((each) => each.host === host)
+        .map(({ url, at }) => [(at - START_MS) / 1_000, new URL(url).pathname] as [number, string]),
+    run: async (ms) => {
+      await clock.advance(ms);
+      if (end !== null) await running;
+    },
+    give: async (urls, ordered = {}) => {
+      const chunk = `${++chunks + 100 * products}-1`;
+      const own = urls.map((id): Product => ({ n: ++products, id }));
+      await queue.offer({ chunk, share: 100_000, products: own });
+      const deadline = new Date(deadlineMs).toISOString();
+      await queue.follow(orders({ grants: [chunk], intervalMs: INTERVAL_MS, deadline, ...ordered }));
+      crawl.wake();
+    },
+    beat,
+    follow: async (ordered) => {
+      const deadline = new Date(deadlineMs).toISOString();
+      await queue.follow(orders({ intervalMs: INTERVAL_MS, deadline, ...ordered }));
+      crawl.wake();
+    },
+    outcomes: () =>
+      Object.fromEntries(
+        [...queue.state.items.values()]
+          .filter(({ state }) => !isOpen(state))
+          .map(({ id, state, reason }) => [id, reason ?? state]),
+      ),
+    end: () => end,
+    problem: () => crawl.problem,
+    stop,
+    most: () => most,
+  };
+}

@@ -1,0 +1,354 @@
+import { describe, expect, it } from 'vitest';
+import { broken, fine, notFound, odd, refused, toElsewhere } from '../crawl-scene.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { START_MS } from '../fakes.ts';
+import { INTERVAL_MS, LEASE_MS, openHostScene, rulesOf } from './host-scene.ts';
+
+const HOUR = 3_600_000;
+const page = (host: string, name: string): string => `https://${host}/${name}`;
+
+describe('the crawl of many hosts', () => {
+  it('asks for robots.txt first, and keeps the pace of each host', async () => {
+    const scene = await openHostScene();
+    await scene.give([page('a.example', '1'), page('a.example', '2'), page('b.example', '1')]);
+    await scene.run(60_000);
+    const gaps = scene.of('a.example').map(([at], i, all) => at - (all[i - 1]?.[0] ?? at));
+    expect(scene.of('a.example').map(([, path]) => path)).toEqual(['/robots.txt', '/1', '/2']);
+    expect(Math.min(...gaps.slice(1))).toBeGreaterThanOrEqual(INTERVAL_MS / 1_000);
+    expect(Math.max(...gaps)).toBeLessThan(16);
+    expect(scene.of('b.example').map(([, path]) => path)).toEqual(['/robots.txt', '/1']);
+    expect(scene.outcomes()).toEqual({
+      [page('a.example', '1')]: 'stored',
+      [page('a.example', '2')]: 'stored',
+      [page('b.example', '1')]: 'stored',
+    });
+    expect(scene.queue.state.canaries).toBe(0);
+    await scene.follow({ sealed: true });
+    await scene.run(1_000);
+    expect(scene.end()).toBe('finished');
+  });
+
+  it('reads robots.txt again each hour, within the pace', async () => {
+    const scene = await openHostScene();
+    await scene.give(Array.from({ length: 300 }, (_, i) => page('a.example', String(i))));
+    await scene.run(HOUR + 120_000);
+    const read = scene.of('a.example').filter(([, path]) => path === '/robots.txt');
+    expect(read).toHaveLength(2);
+    expect(read[1]![0] - read[0]![0]).toBeGreaterThanOrEqual(3_600);
+    const times = scene.of('a.example').map(([at]) => at);
+    expect(Math.min(...times.slice(1).map((at, i) => at - times[i]!))).toBeGreaterThanOrEqual(15);
+  });
+
+  it('has no more pages under way than places, and uses all of them', async () => {
+    const scene = await openHostScene({ pagesAtOnce: 4, pageMs: 1_000 });
+    await scene.give(Array.from({ length: 40 }, (_, i) => page(`h${i}.example`, 'p')));
+    await scene.run(10_000);
+    expect(scene.most()).toBe(4);
+    expect(scene.sent.length).toBeGreaterThanOrEqual(36);
+  });
+
+  it('opens the longest host first', async () => {
+    const scene = await openHostScene({ pagesAtOnce: 1 });
+    await scene.give([page('a.example', '1'), page('b.example', '1'), page('b.example', '2')]);
+    await scene.run(500);
+    expect(scene.sent[0]!.host).toBe('b.example');
+  });
+
+  it('asks nothing that robots.txt forbids', async () => {
+    const scene = await openHostScene({
+      rules: () => rulesOf({ access: 'rules', rules: [{ allow: false, pattern: '/private' }] }),
+    });
+    await scene.give([page('a.example', 'private/1'), page('a.example', 'open')]);
+    await scene.run(60_000);
+    expect(scene.of('a.example').map(([, path]) => path)).toEqual(['/robots.txt', '/open']);
+    expect(scene.outcomes()).toEqual({
+      [page('a.example', 'private/1')]: 'robots',
+      [page('a.example', 'open')]: 'stored',
+    });
+  });
+
+  it('reads the rules of each origin of a host', async () => {
+    const scene = await openHostScene({
+      rules: (url) =>
+        url.startsWith('https://www.')
+          ? rulesOf({ access: 'rules', rules: [{ allow: false, pattern: '/' }] })
+          : undefined,
+    });
+    await scene.give(['https://www.a.example/1', 'http://a.example:8080/1']);
+    await scene.run(120_000);
+    expect(scene.sent.map(({ url }) => url)).toEqual([
+      'https://www.a.example/robots.txt',
+      'http://a.example:8080/robots.txt',
+      'http://a.example:8080/1',
+    ]);
+  });
+
+  it('keeps a Crawl-delay, and tells the main server before it asks again', async () => {
+    let news = 0;
+    const scene = await openHostScene({
+      rules: () => rulesOf({ crawlDelayMs: 40_000 }),
+      isMute: true,
+      news: () => news++,
+    });
+    scene.beat();
+    await scene.give([page('a.example', '1'), page('a.example', '2')]);
+    await scene.run(120_000);
+    expect(scene.of('a.example')).toHaveLength(1);
+    expect(news).toBe(1);
+    expect(scene.beat()).toEqual([{ host: 'a.example', delayMs: 40_000 }]);
+    expect(scene.beat()).toEqual([]);
+    await scene.run(60_000);
+    const times = scene.of('a.example').map(([at]) => at);
+    expect(times).toHaveLength(3);
+    expect(times[2]! - times[1]!).toBeGreaterThanOrEqual(40);
+  });
+
+  it('keeps what the main server knows of a host from its first request on', async () => {
+    const scene = await openHostScene();
+    const hosts = [
+      { host: 'a.example', waitMs: 60_000, delayMs: 30_000 },
+      { host: 'b.example', denied: true as const },
+    ];
+    await scene.give([page('a.example', '1'), page('b.example', '1')], { hosts });
+    await scene.run(59_000);
+    expect(scene.sent).toEqual([]);
+    expect(scene.outcomes()).toEqual({ [page('b.example', '1')]: 'redirect' });
+    await scene.run(60_000);
+    const [first, second] = scene.of('a.example').map(([at]) => at);
+    expect(first).toBeGreaterThanOrEqual(60);
+    expect(second! - first!).toBeGreaterThanOrEqual(30);
+  });
+
+  it('asks nothing before its first heartbeat is accepted, and nothing once its lease is over', async () => {
+    const scene = await openHostScene({ isMute: true });
+    await scene.give(Array.from({ length: 100 }, (_, i) => page('a.example', String(i))));
+    await scene.run(60_000);
+    expect(scene.sent).toEqual([]);
+    const at = scene.clock.now();
+    scene.beat();
+    await scene.run(HOUR);
+    expect(scene.sent.length).toBeGreaterThan(10);
+    expect(Math.max(...scene.sent.map((each) => each.at))).toBeLessThan(at + LEASE_MS);
+    const before = scene.sent.length;
+    scene.beat();
+    await scene.run(20_000);
+    expect(scene.sent.length).toBeGreaterThan(before);
+  });
+
+  it('gives a host up that never answers, and asks the others meanwhile', async () => {
+    const scene = await openHostScene({
+      rules: (url) => (url.includes('dead') ? 'silence' : undefined),
+      pagesAtOnce: 2,
+    });
+    await scene.give([page('dead.example', '1'), page('dead.example', '2'), page('a.example', '1')]);
+    await scene.run(600_000);
+    expect(scene.of('dead.example')).toHaveLength(4);
+    expect(scene.outcomes()).toEqual({
+      [page('dead.example', '1')]: 'network',
+      [page('dead.example', '2')]: 'network',
+      [page('a.example', '1')]: 'stored',
+    });
+    expect(scene.queue.progress(null)).toMatchObject({ unavailable: 0 });
+    await scene.give([page('dead.example', '3')]);
+    await scene.run(1_000);
+    expect(scene.of('dead.example')).toHaveLength(4);
+    expect(scene.outcomes()[page('dead.example', '3')]).toBe('network');
+  });
+
+  it('gives a name up that has no address, without a request', async () => {
+    const scene = await openHostScene({ addresses: (name) => (name.startsWith('no') ? null : name) });
+    await scene.give([page('no.example', '1'), page('a.example', '1')]);
+    await scene.run(600_000);
+    expect(scene.of('no.example')).toEqual([]);
+    expect(scene.outcomes()).toEqual({ [page('no.example', '1')]: 'network', [page('a.example', '1')]: 'stored' });
+  });
+
+  it('takes no host for dead while none of many answers', async () => {
+    let isDown = true;
+    const scene = await openHostScene({ rules: () => (isDown ? 'silence' : undefined), pagesAtOnce: 8 });
+    await scene.give(Array.from({ length: 60 }, (_, i) => page(`h${i}.example`, 'p')));
+    await scene.run(HOUR / 2);
+    expect(Object.values(scene.outcomes()).filter((outcome) => outcome === 'network').length).toBeLessThan(20);
+    expect(scene.problem()).toContain('no host answers');
+    expect(scene.queue.progress(null).unavailable).toBeGreaterThan(20);
+    isDown = false;
+    await scene.run(HOUR);
+    expect(scene.problem()).toBeNull();
+    expect(Object.values(scene.outcomes()).filter((outcome) => outcome === 'stored').length).toBeGreaterThan(40);
+    expect(Object.keys(scene.outcomes())).toHaveLength(60);
+  });
+
+  it('lets a host rest that refuses, tries once more, and then gives up', async () => {
+    const scene = await openHostScene({ world: (url) => (url.includes('bad.example') ? refused(403) : fine(url)) });
+    await scene.give([...['1', '2', '3', '4'].map((name) => page('bad.example', name)), page('a.example', '1')]);
+    await scene.run(2 * HOUR);
+    const pages = scene.of('bad.example').filter(([, path]) => path !== '/robots.txt');
+    // The first refusal, one more page to be sure, and one after the rest.
+    expect(pages).toHaveLength(3);
+    expect(pages[2]![0] - pages[1]![0]).toBeGreaterThanOrEqual(scene.queue.progress(null) ? 60 : 0);
+    expect(Object.values(scene.outcomes()).sort()).toEqual(['banned', 'banned', 'banned', 'banned', 'stored']);
+  });
+
+  it('sends nothing more after a 429, and one request after its Retry-After', async () => {
+    const scene = await openHostScene({
+      world: (url) => (url.includes('bad.example') ? refused(429, 20 * 60_000) : fine(url)),
+      site: { ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 60_000 } },
+    });
+    await scene.give(['1', '2', '3'].map((name) => page('bad.example', name)));
+    await scene.run(2 * HOUR);
+    const times = scene
+      .of('bad.example')
+      .filter(([, path]) => path !== '/robots.txt')
+      .map(([at]) => at);
+    expect(times).toHaveLength(2);
+    expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(20 * 60);
+    expect(Object.values(scene.outcomes())).toEqual(['banned', 'banned', 'banned']);
+  });
+
+  it('tells the main server of a rest, and goes on slower after it', async () => {
+    let isBad = true;
+    const scene = await openHostScene({
+      world: (url) => (isBad ? refused(429) : fine(url)),
+      isMute: true,
+      site: { ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 60_000 } },
+    });
+    scene.beat();
+    await scene.give(['1', '2', '3'].map((name) => page('a.example', name)));
+    await scene.run(20_000);
+    const [rest] = scene.beat() ?? [];
+    expect(rest).toMatchObject({ host: 'a.example' });
+    expect(rest!.waitMs).toBeGreaterThan(50_000);
+    isBad = false;
+    await scene.run(200_000);
+    const times = scene.of('a.example').map(([at]) => at);
+    expect(times.at(-1)! - times.at(-2)!).toBeGreaterThanOrEqual(30);
+    expect(Object.values(scene.outcomes())).toEqual(['stored', 'stored', 'stored']);
+  });
+
+  it('never follows a redirect to another host, and suspects nothing', async () => {
+    const scene = await openHostScene({
+      world: (url) => (url.includes('moved') ? toElsewhere('https://sale.example/') : fine(url)),
+    });
+    await scene.give(['1', '2', '3', '4', '5', '6'].map((name) => page('moved.example', name)));
+    await scene.run(300_000);
+    expect(scene.of('sale.example')).toEqual([]);
+    expect(Object.values(scene.outcomes())).toEqual(Array.from({ length: 6 }, () => 'redirect'));
+    expect(scene.of('moved.example')).toHaveLength(7);
+  });
+
+  it('follows a redirect to another name of the host, once its rules are read', async () => {
+    const scene = await openHostScene({
+      world: (url) => (url === 'http://a.example/1' ? toElsewhere('https://shop.a.example/1') : fine(url)),
+    });
+    await scene.give(['http://a.example/1']);
+    await scene.run(120_000);
+    expect(scene.sent.map(({ url }) => url)).toEqual([
+      'http://a.example/robots.txt',
+      'http://a.example/1',
+      'https://shop.a.example/robots.txt',
+      'https://shop.a.example/1',
+    ]);
+    const times = scene.of('a.example').map(([at]) => at);
+    expect(Math.min(...times.slice(1).map((at, i) => at - times[i]!))).toBeGreaterThanOrEqual(15);
+    expect(Object.values(scene.outcomes())).toEqual(['stored']);
+  });
+
+  it('follows the redirect of a robots.txt within the host, each in its turn', async () => {
+    const scene = await openHostScene({
+      rules: (url) =>
+        url.startsWith('http://') ? { kind: 'moved', status: 301, to: url.replace('http:', 'https:') } : rulesOf({}),
+    });
+    await scene.give(['http://a.example/1']);
+    await scene.run(60_000);
+    expect(scene.sent.map(({ url }) => url)).toEqual([
+      'http://a.example/robots.txt',
+      'https://a.example/robots.txt',
+      'http://a.example/1',
+    ]);
+  });
+
+  it('crawls nothing where robots.txt leads to another host', async () => {
+    const scene = await openHostScene({
+      rules: () => ({ kind: 'moved', status: 301, to: 'https://b.example/robots.txt' }),
+    });
+    await scene.give(['http://a.example/1']);
+    await scene.run(60_000);
+    expect(scene.sent).toHaveLength(1);
+    expect(Object.values(scene.outcomes())).toEqual(['robots']);
+  });
+
+  it('believes 404s and odd pages of a host without a right page', async () => {
+    const scene = await openHostScene({
+      world: (url) => (url.includes('gone') ? notFound : url.includes('parked') ? odd() : broken('network')),
+    });
+    const names = ['1', '2', '3', '4', '5', '6'];
+    await scene.give([
+      ...names.map((name) => page('gone.example', name)),
+      ...names.map((name) => page('parked.example', name)),
+    ]);
+    await scene.run(2 * HOUR);
+    expect(new Set(names.map((name) => scene.outcomes()[page('gone.example', name)]))).toEqual(new Set(['gone']));
+    expect(new Set(names.map((name) => scene.outcomes()[page('parked.example', name)]))).toEqual(new Set(['parse']));
+  });
+
+  it('asks an address of many names once a second', async () => {
+    const scene = await openHostScene({ addresses: () => '192.0.2.1', pagesAtOnce: 8 });
+    await scene.give(Array.from({ length: 50 }, (_, i) => page(`h${i}.example`, 'p')));
+    await scene.run(150_000);
+    const times = scene.sent.map(({ at }) => at);
+    expect(times.length).toBeGreaterThanOrEqual(90);
+    expect(Math.min(...times.slice(1).map((at, i) => at - times[i]!))).toBeGreaterThanOrEqual(1_000);
+    expect(scene.most()).toBe(1);
+  });
+
+  it('waits for a whole interval at each host after a restart, and knows its rules', async () => {
+    const first = await openHostScene();
+    await first.give(['1', '2', '3'].map((name) => page('a.example', name)));
+    await first.run(16_000);
+    first.stop.abort();
+    await first.run(0);
+    const asked = first.of('a.example').length;
+    const second = await openHostScene({ journal: first.journal, clock: first.clock });
+    await second.run(60_000);
+    const [[at, path] = [0, '']] = second.of('a.example');
+    expect(path).not.toBe('/robots.txt');
+    expect(at - first.of('a.example')[asked - 1]![0]).toBeGreaterThanOrEqual(15);
+    expect(Object.keys(second.outcomes())).toHaveLength(3);
+  });
+
+  it('keeps a rest and what it has given up over a restart', async () => {
+    const world = () => refused(429);
+    const first = await openHostScene({ world });
+    await first.give(['1', '2', '3'].map((name) => page('a.example', name)));
+    await first.run(20_000);
+    first.stop.abort();
+    await first.run(0);
+    const second = await openHostScene({ world, journal: first.journal, clock: first.clock });
+    await second.run(HOUR + 120_000);
+    expect(second.of('a.example').filter(([, path]) => path !== '/robots.txt').length).toBeLessThanOrEqual(1);
+    expect(Object.values(second.outcomes())).toEqual(['banned', 'banned', 'banned']);
+  });
+
+  it('asks a host that is due, however often it looks at the clock', async () => {
+    const clock = new VirtualClock(START_MS);
+    let looks = 0;
+    const monotonic = clock.monotonic.bind(clock);
+    clock.monotonic = () => monotonic() + ++looks / 10_000;
+    const scene = await openHostScene({ clock });
+    await scene.give([page('a.example', '1'), page('b.example', '1')]);
+    await scene.run(60_000);
+    expect(Object.values(scene.outcomes())).toEqual(['stored', 'stored']);
+  });
+
+  it('returns chunks of hosts that it has not asked, and no others', async () => {
+    const scene = await openHostScene({ pagesAtOnce: 1 });
+    await scene.give([page('a.example', '1'), page('a.example', '2'), page('b.example', '1')]);
+    await scene.give([page('c.example', '1')]);
+    await scene.run(300);
+    const [opened, other] = [...scene.queue.state.chunks.keys()];
+    await scene.follow({ transfer: [opened!, other!] });
+    expect(scene.queue.transferredChunks()).toEqual([other]);
+    await scene.run(60_000);
+    expect(scene.of('c.example')).toEqual([]);
+  });
+});
