@@ -1,47 +1,26 @@
 /** What `verify` says of the request logs in the bucket. */
-import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { RunRecord } from '../../../orchestrator/core/model/stores.ts';
 import { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';
 import { checkRequests, type ClosedEpoch } from '../../../orchestrator/core/verify/check-requests.ts';
-import { requestLogKey } from '../../../shared/domain/keys.ts';
-import { signPart } from '../../../shared/wire/part-signature.ts';
 import type { LogRef } from '../../../shared/wire/request-log.ts';
-import { createKeyPair, exportPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { createKeyPair } from '../../../shared/wire/signature.ts';
 import { anInstance } from './builders.ts';
+import { epochOf, publicKey, storeLog } from './request-logs.ts';
 
 const run = {
   id: 'r',
   publicKey: 'none',
   settings: { partsSigned: true, site: { intervalMs: 1_000, productUrl: 'http://shop.example/{id}' } },
 } as RunRecord;
-const keys = createKeyPair();
-const publicKey = exportPublicKey(keys.publicKey);
 const BEGIN = ['process 0 2026-01-01T00:00:00.000Z', 'clock 0 0 4', 'host 0 0 shop.example'];
 
 /** Stores a log with requests at these times. */
-async function store(
+const store = (
   objects: MemoryObjectStore,
   times: readonly number[],
-  { slot = 0, seq = 0, key = keys.privateKey, lines = times.map((ms) => `> ${ms} 0 p`) } = {},
-): Promise<LogRef> {
-  const gzip = gzipSync(`${[...BEGIN, ...lines].join('\n')}\n`);
-  const bytes = signPart(gzip, { run: 'r', slot, epoch: 1, seq, of: 'requests' }, key);
-  const name = { slot, epoch: 1, seq, sha256: sha256Hex(bytes) };
-  const ref = { seq, key: requestLogKey('r', name), sha256: name.sha256, sizeBytes: bytes.length };
-  await objects.putIfAbsent(ref.key, bytes);
-  return ref;
-}
-
-function epochOf(
-  requestLogs: LogRef[],
-  requests: number,
-  change: Partial<ClosedEpoch> & { slot?: number } = {},
-): ClosedEpoch {
-  const { slot = 0, ...rest } = change;
-  const instance = anInstance(slot, { epoch: 1, publicKey, address: `10.0.0.${slot}` });
-  return { instance, closedBy: 'instance', damaged: false, requests, requestLogs, ...rest };
-}
+  { lines = times.map((ms) => `> ${ms} 0 p`), ...of }: Parameters<typeof storeLog>[2] & { lines?: string[] } = {},
+): Promise<LogRef> => storeLog(objects, [...BEGIN, ...lines], of);
 
 async function check(build: (objects: MemoryObjectStore) => Promise<ClosedEpoch[]>) {
   const objects = new MemoryObjectStore();
