@@ -97,10 +97,11 @@ function renderVerdict(verdict: Verdict): string {
   return lines.join('\n');
 }
 
-function renderRequests({ logged, logs, smallestGapMs, clocksMs }: Verdict['requests']): string {
-  const gap = smallestGapMs === null ? '' : `; the smallest gap of an address is ${smallestGapMs} ms`;
+function renderRequests({ logged, logs, hosts, smallestGapMs, clocksMs }: Verdict['requests']): string {
+  const [to, whose] = hosts === undefined ? ['', 'an address'] : [` to ${plural(hosts, 'host')}`, 'a host'];
+  const gap = smallestGapMs === null ? '' : `; the smallest gap of ${whose} is ${smallestGapMs} ms`;
   const clocks = clocksMs === null ? '' : `, clocks of different processes compared to ${clocksMs} ms`;
-  return `${plural(logged, 'request')} in ${plural(logs, 'request log')}${gap}${clocks}`;
+  return `${plural(logged, 'request')}${to} in ${plural(logs, 'request log')}${gap}${clocks}`;
 }
 
 export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {

@@ -1,6 +1,9 @@
-/** The proof of the pace: the request logs of all instances, and the gaps in them by address and domain. */
+/**
+ * The proof of the pace: the request logs of all instances, and the gaps in them by address and domain; with many hosts
+ * by host, over all instances.
+ */
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import { templatesOf } from '../../../shared/domain/domains.ts';
+import { isAnyHost, templatesOf } from '../../../shared/domain/domains.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { Manifest } from '../../../shared/wire/part.ts';
 import { LOG_REQUESTS, type LogRef, readLine } from '../../../shared/wire/request-log.ts';
@@ -12,6 +15,7 @@ import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import { plural } from '../plan/wording.ts';
 import { type Difference, differs } from './difference.ts';
 import { type Gap, Gaps } from './gaps.ts';
+import { type Handover, Owners } from './owners.ts';
 
 /** What the manifest of an epoch says of its requests. */
 export interface ClosedEpoch extends Pick<Manifest, 'closedBy' | 'requestLogs'> {
@@ -29,7 +33,9 @@ export interface RequestProof {
   logged: number;
   /** Requests that instances have counted and no log has: these gaps are not proved. */
   unlogged: number;
-  /** The shortest time between two requests of an address at one domain; null without two. */
+  /** With many hosts: those that were asked. */
+  hosts?: number;
+  /** The shortest time between two requests of an address at one domain, or to one of many hosts; null without two. */
   smallestGapMs: number | null;
   /** The clocks of different processes were compared to within this, at worst; null where none had to be. */
   clocksMs: number | null;
@@ -52,14 +58,16 @@ export async function checkRequests(
   epochs: readonly ClosedEpoch[],
 ): Promise<RequestCheck> {
   const check = new Check(input);
-  for (const ofAddress of byAddress(epochs)) await check.readAddress(ofAddress);
+  const inOrder = [...epochs].sort((a, b) => a.instance.claimedAtMs - b.instance.claimedAtMs);
+  if (isAnyHost(input.run.settings.site.productUrl)) await check.readHosts(inOrder);
+  else for (const ofAddress of byAddress(inOrder)) await check.readAddress(ofAddress);
   return check.result();
 }
 
-/** The epochs of each address, in the order of their launches. */
+/** The epochs of each address. */
 function byAddress(epochs: readonly ClosedEpoch[]): Iterable<ClosedEpoch[]> {
   const all = new Map<string, ClosedEpoch[]>();
-  for (const epoch of [...epochs].sort((a, b) => a.instance.claimedAtMs - b.instance.claimedAtMs)) {
+  for (const epoch of epochs) {
     const { address, slot, epoch: number } = epoch.instance;
     // A rebuilt run does not know the addresses.
     const name = address === null || address === '-' ? `${slot}.${number}` : address;
@@ -68,6 +76,8 @@ function byAddress(epochs: readonly ClosedEpoch[]): Iterable<ClosedEpoch[]> {
   return all.values();
 }
 
+const nameOf = ({ instance: { slot, epoch } }: ClosedEpoch): string => `slot ${slot} epoch ${epoch}`;
+
 class Check {
   readonly #run: RunRecord;
   readonly #objects: ObjectStore;
@@ -75,6 +85,7 @@ class Check {
   readonly #damaged: string[] = [];
   readonly #miscounted: string[] = [];
   readonly #quick = { count: 0, examples: [] as string[] };
+  readonly #twoOwners = { count: 0, examples: [] as string[] };
   #quickest: Gap | null = null;
   /** Gaps that the uncertainty of the clocks leaves open. */
   #open = 0;
@@ -93,12 +104,28 @@ class Check {
     const domains = templatesOf(productUrl).length;
     const gaps = new Gaps({ floorMs, domains }, (gap) => this.#note(gap, at));
     for (const epoch of epochs) {
-      const { slot, epoch: number } = epoch.instance;
-      at = `slot ${slot} epoch ${number}`;
+      at = nameOf(epoch);
       gaps.beginInstance();
       await this.#readEpoch(epoch, gaps, at);
     }
     gaps.end();
+  }
+
+  /** Each host's pace counts over all addresses, so each epoch is read by itself, and then they are compared. */
+  async readHosts(epochs: readonly ClosedEpoch[]): Promise<void> {
+    const owners = new Owners();
+    const numberOf = (host: string): number => owners.numberOf(host);
+    const { intervalMs: floorMs } = this.#run.settings.site;
+    for (const epoch of epochs) {
+      const at = nameOf(epoch);
+      const gaps = new Gaps({ floorMs, domains: Infinity, numberOf }, (gap) => this.#note(gap, at));
+      gaps.beginInstance();
+      await this.#readEpoch(epoch, gaps, at);
+      gaps.end();
+      owners.add(at, gaps.spans());
+    }
+    for (const handover of owners.handovers()) this.#noteHandover(handover);
+    this.#proof.hosts = owners.hosts;
   }
 
   async #readEpoch(epoch: ClosedEpoch, gaps: Gaps, at: string): Promise<void> {
@@ -138,10 +165,23 @@ class Check {
     return sha256Hex(bytes) === log.sha256 ? bytes : 'another hash than the one in its name';
   }
 
-  #note(gap: Gap, at: string): void {
+  #noteHandover(handover: Handover): void {
+    const { host, from, to, ms, offMs } = handover;
+    if (ms + offMs >= 0) return this.#note(handover, `${to} after ${from}`);
+    this.#noteClocks(offMs);
+    this.#twoOwners.count++;
+    if (this.#twoOwners.examples.length >= EXAMPLES) return;
+    const early = `${Math.round(-ms)} ± ${Math.ceil(offMs)} ms before the last request of ${from}`;
+    this.#twoOwners.examples.push(`${host}: ${to} asked it ${early}, ${new Date(handover.atMs).toISOString()}`);
+  }
+
+  #noteClocks(offMs: number): void {
     const proof = this.#proof;
-    if (gap.offMs > 0 && Number.isFinite(gap.offMs))
-      proof.clocksMs = Math.max(proof.clocksMs ?? 0, Math.ceil(gap.offMs));
+    if (offMs > 0 && Number.isFinite(offMs)) proof.clocksMs = Math.max(proof.clocksMs ?? 0, Math.ceil(offMs));
+  }
+
+  #note(gap: Gap, at: string): void {
+    this.#noteClocks(gap.offMs);
     const isShort = gap.ms < gap.intervalMs;
     if (gap.ms + gap.offMs < gap.intervalMs) {
       this.#quick.count++;
@@ -149,7 +189,7 @@ class Check {
     } else if (isShort || gap.ms - gap.offMs < gap.intervalMs) this.#open++;
     if (!Number.isFinite(gap.offMs) || (this.#quickest !== null && gap.ms >= this.#quickest.ms)) return;
     this.#quickest = gap;
-    proof.smallestGapMs = Math.round(gap.ms);
+    this.#proof.smallestGapMs = Math.round(gap.ms);
   }
 
   result(): RequestCheck {
@@ -163,7 +203,10 @@ class Check {
     expect('every request log of a manifest is whole', 'no exception', this.#damaged, damaged);
     const off = `${this.#miscounted.length} instances with another number`;
     expect('every request is in a request log', 'no exception', this.#miscounted, off);
-    expect('no gap of an address is under the interval', 'no exception', examples, `${count} shorter ones`);
+    const whose = this.#proof.hosts === undefined ? 'an address' : 'a host';
+    expect(`no gap of ${whose} is under the interval`, 'no exception', examples, `${count} shorter ones`);
+    const twice = `${plural(this.#twoOwners.count, 'time')} two owners`;
+    expect('each host has one owner at a time', 'no exception', this.#twoOwners.examples, twice);
     const { instance, 'main-server': lost } = this.#withoutLog;
     const notes = [
       ...(unlogged > 0

@@ -1,9 +1,10 @@
 /**
- * The gaps between the requests of one address, as its instances logged them. Requests of one process are compared by
- * its own clock, those of different processes by the main server's, as far as the replies to heartbeats have shown it.
- * Memory: one request for each domain.
+ * The gaps between the requests of one address to a site, or of one instance to many hosts, as they were logged.
+ * Requests of one process are compared by its own clock, those of different processes by the main server's, as far as
+ * the replies to heartbeats have shown it. Memory: two requests for each domain or host.
  */
 import type { LogLine } from '../../../shared/wire/request-log.ts';
+import type { Moment, Span } from './owners.ts';
 
 /** Two requests to one domain. */
 export interface Gap {
@@ -20,8 +21,15 @@ export interface Gap {
 /** A process of an instance: the clock of its requests. */
 interface Process {
   startedMs: number;
-  /** The last reading of the main server's clock; null before the first. */
-  reading: { ms: number; aheadMs: number; offMs: number } | null;
+  /** The first and the last reading of the main server's clock; null before the first. */
+  first: Reading | null;
+  last: Reading | null;
+}
+
+interface Reading {
+  ms: number;
+  aheadMs: number;
+  offMs: number;
 }
 
 interface Request {
@@ -29,7 +37,12 @@ interface Request {
   /** Since the process began. */
   ms: number;
   host: string;
+  /** What was due before it. */
   intervalMs: number;
+  /** What is due after it. */
+  paceMs: number;
+  /** The last reading before it. */
+  reading: Reading | null;
 }
 
 /** How far two clocks drift apart at most: an NTP client slews by 500 ppm, without one oscillators are nearer. */
@@ -38,25 +51,35 @@ const DRIFT = 5e-4;
 export class Gaps {
   readonly #floorMs: number;
   readonly #domains: number;
+  readonly #numberOf: ((host: string) => number) | null;
   readonly #onGap: (gap: Gap) => void;
-  readonly #last = new Map<number, Request>();
+  /** The first and the last request to each domain, or to each of many hosts by its number over all instances. */
+  readonly #asked = new Map<number, { first: Request; last: Request }>();
   /** The first requests of a process whose clock is not known yet, each with the one before it. */
   #undecided: [Request, Request][] = [];
   #process: Process | null = null;
   #number = -1;
+  #requests = 0;
   /** Of the object being read. */
-  readonly #hosts = new Map<number, { domain: number; name: string }>();
+  readonly #hosts = new Map<number, { domain: number; name: string; key: number | null }>();
   readonly #paces = new Map<number, number>();
   /** The domains whose interval has changed since their last request. */
   readonly #changed = new Map<number, number>();
 
   /**
    * @param floorMs the least interval, whatever the logs say
-   * @param domains of the site: a log that names another one would take memory for it
+   * @param domains of the site: a log that names another one would take memory for it. Infinity for many hosts, which
+   *   each instance numbers itself
+   * @param numberOf the number of a host by its name, the same for all instances; without it hosts are told apart by
+   *   their domains
    */
-  constructor({ floorMs, domains }: { floorMs: number; domains: number }, onGap: (gap: Gap) => void) {
+  constructor(
+    { floorMs, domains, numberOf }: { floorMs: number; domains: number; numberOf?: (host: string) => number },
+    onGap: (gap: Gap) => void,
+  ) {
     this.#floorMs = floorMs;
     this.#domains = domains;
+    this.#numberOf = numberOf ?? null;
     this.#onGap = onGap;
   }
 
@@ -69,6 +92,7 @@ export class Gaps {
   beginInstance(): void {
     this.#endProcess();
     this.#number = -1;
+    this.#requests = 0;
     this.#paces.clear();
     this.#changed.clear();
   }
@@ -86,18 +110,21 @@ export class Gaps {
         if (line.number === this.#number && line.startedMs === this.#process?.startedMs) return false;
         this.#endProcess();
         this.#number = line.number;
-        this.#process = { startedMs: line.startedMs, reading: null };
+        this.#process = { startedMs: line.startedMs, first: null, last: null };
         return false;
       case 'clock':
         this.#read({ ms: line.ms, aheadMs: line.aheadMs, offMs: line.roundTripMs / 2 });
         return false;
       case 'host':
         this.#checkDomain(line.domain);
-        this.#hosts.set(line.host, { domain: line.domain, name: line.name });
+        this.#hosts.set(line.host, { domain: line.domain, name: line.name, key: null });
         return false;
       case 'pace': {
         this.#checkDomain(line.domain);
         const before = this.#paces.get(line.domain);
+        // An interval is logged when a request follows: a log that names more would take memory for them.
+        if (before === undefined && this.#domains === Infinity && this.#paces.size > this.#requests)
+          throw new Error('it has intervals of more domains than requests');
         if (before !== line.intervalMs) this.#changed.set(line.domain, before ?? 0);
         this.#paces.set(line.domain, line.intervalMs);
         return false;
@@ -110,20 +137,37 @@ export class Gaps {
     this.#endProcess();
   }
 
+  /** The first and the last request to each host; after the end. */
+  *spans(): Generator<Span> {
+    for (const [host, { first, last }] of this.#asked)
+      yield { host, first: this.#momentOf(first), last: this.#momentOf(last) };
+  }
+
+  #momentOf(request: Request): Moment {
+    return { ...serverTimeOf(request), intervalMs: request.paceMs };
+  }
+
   #sent(ms: number, number: number): void {
     const process = this.#process;
     const at = this.#hosts.get(number);
     if (process === null || at === undefined) throw new Error('a request comes before its process or host');
     const { domain, name: host } = at;
+    at.key ??= this.#numberOf === null ? domain : this.#numberOf(host);
+    this.#requests++;
+    const paceMs = Math.max(this.#floorMs, this.#paces.get(domain) ?? 0);
     // A request may have had its turn just before the interval changed.
-    const paceMs = Math.min(this.#paces.get(domain) ?? 0, this.#changed.get(domain) ?? Infinity);
+    const intervalMs = Math.max(this.#floorMs, Math.min(paceMs, this.#changed.get(domain) ?? Infinity));
     this.#changed.delete(domain);
-    const request = { process, ms, host, intervalMs: Math.max(this.#floorMs, paceMs) };
-    const last = this.#last.get(domain);
-    this.#last.set(domain, request);
-    if (last === undefined) return;
+    const request = { process, ms, host, intervalMs, paceMs, reading: process.last };
+    const asked = this.#asked.get(at.key);
+    if (asked === undefined) {
+      this.#asked.set(at.key, { first: request, last: request });
+      return;
+    }
+    const { last } = asked;
+    asked.last = request;
     if (last.process === process) this.#report(request, request.ms - last.ms, 0);
-    else if (process.reading === null) this.#undecided.push([last, request]);
+    else if (process.last === null) this.#undecided.push([last, request]);
     else this.#compare(last, request);
   }
 
@@ -132,9 +176,10 @@ export class Gaps {
       throw new Error(`the site has no domain ${domain}`);
   }
 
-  #read(reading: NonNullable<Process['reading']>): void {
+  #read(reading: Reading): void {
     if (this.#process === null) throw new Error('a clock is read before its process begins');
-    this.#process.reading = reading;
+    this.#process.first ??= reading;
+    this.#process.last = reading;
     for (const [last, request] of this.#undecided.splice(0)) this.#compare(last, request);
   }
 
@@ -154,9 +199,15 @@ export class Gaps {
   }
 }
 
-/** When a request was sent by the main server's clock; by the instance's, and Infinity off, where that is not known. */
-function serverTimeOf({ process: { startedMs, reading }, ms }: Request): { ms: number; offMs: number } {
-  if (reading === null) return { ms: startedMs + ms, offMs: Infinity };
+/**
+ * When a request was sent by the main server's clock, of the readings before and after it by the one that is nearer; by
+ * the instance's clock, and Infinity off, where there is none.
+ */
+function serverTimeOf({ process: { startedMs, first, last }, ms, reading }: Request): { ms: number; offMs: number } {
+  const before = reading ?? first;
+  if (before === null || last === null) return { ms: startedMs + ms, offMs: Infinity };
+  const offAt = (known: Reading): number => known.offMs + Math.abs(ms - known.ms) * DRIFT;
+  const nearest = offAt(last) <= offAt(before) ? last : before;
   // Both ends are whole milliseconds.
-  return { ms: startedMs + ms + reading.aheadMs, offMs: reading.offMs + Math.abs(ms - reading.ms) * DRIFT + 1 };
+  return { ms: startedMs + ms + nearest.aheadMs, offMs: offAt(nearest) + 1 };
 }

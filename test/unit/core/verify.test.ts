@@ -38,7 +38,8 @@ function one(example: string, items = 1) {
 }
 
 async function verdict(more: Partial<VerifyFacts>) {
-  const run = { id: 'r', phase: 'completed' } as RunRecord;
+  const settings = { site: { intervalMs: 1_000, productUrl: 'http://shop.example/{id}' } };
+  const run = { id: 'r', phase: 'completed', settings } as RunRecord;
   const { differences, holds, notes } = await verifyRun({
     run,
     facts: facts(more),

@@ -1,0 +1,112 @@
+/**
+ * Which epochs have asked each of many hosts, and from when to when. An epoch that has given a host away does not get
+ * it back, so the first and the last of its requests say when it was the owner. Memory: a span for each host and epoch.
+ */
+import { hostGroupOf } from '../../../shared/domain/host-key.ts';
+
+/** When a request was sent: by the main server's clock, and by how much that may be off; Infinity if not known. */
+export interface Moment {
+  ms: number;
+  offMs: number;
+  /** The interval in force at its host. */
+  intervalMs: number;
+}
+
+/** The requests of one epoch to one host. */
+export interface Span {
+  host: number;
+  first: Moment;
+  last: Moment;
+}
+
+/** An owner of a host, and the one before it: negative milliseconds between them if both asked at once. */
+export interface Handover {
+  host: string;
+  from: string;
+  to: string;
+  ms: number;
+  offMs: number;
+  intervalMs: number;
+  /** When the later owner sent its first request. */
+  atMs: number;
+}
+
+/** Numbers of a span, in this order. */
+const FIELDS = 8;
+const [HOST, EPOCH, FIRST, FIRST_OFF, FIRST_INTERVAL, LAST, LAST_OFF, LAST_INTERVAL] = [0, 1, 2, 3, 4, 5, 6, 7];
+
+export class Owners {
+  readonly #epochs: string[] = [];
+  readonly #hosts: string[] = [];
+  /** The numbers of hosts, by their keys and by all names that requests went to. */
+  readonly #numbers = new Map<string, number>();
+  /** In one piece: as objects of their own they would take three times the memory. */
+  #spans = new Float64Array(FIELDS * 1_024);
+  #count = 0;
+
+  /** Hosts that were asked. */
+  get hosts(): number {
+    return this.#hosts.length;
+  }
+
+  /** The number of the host that has this name, which may end with a port. */
+  numberOf(name: string): number {
+    let number = this.#numbers.get(name);
+    if (number !== undefined) return number;
+    const url = URL.parse(`http://${name}`);
+    const key = url === null ? name : hostGroupOf(url);
+    number = this.#numbers.get(key);
+    if (number === undefined) {
+      number = this.#hosts.length;
+      this.#hosts.push(key);
+      this.#numbers.set(key, number);
+    }
+    this.#numbers.set(name, number);
+    return number;
+  }
+
+  add(epoch: string, spans: Iterable<Span>): void {
+    const number = this.#epochs.push(epoch) - 1;
+    for (const { host, first, last } of spans) {
+      const at = this.#count * FIELDS;
+      if (at === this.#spans.length) {
+        const more = new Float64Array(at * 2);
+        more.set(this.#spans);
+        this.#spans = more;
+      }
+      const ofFirst = [first.ms, first.offMs, first.intervalMs];
+      this.#spans.set([host, number, ...ofFirst, last.ms, last.offMs, last.intervalMs], at);
+      this.#count++;
+    }
+  }
+
+  /** Each owner of a host with the one before it; those whose clocks are not known come last, and Infinity off. */
+  *handovers(): Generator<Handover> {
+    const spans = this.#spans;
+    const valueOf = (span: number, field: number): number => spans[span * FIELDS + field]!;
+    const isKnown = (span: number): boolean => Number.isFinite(valueOf(span, FIRST_OFF) + valueOf(span, LAST_OFF));
+    const order = Uint32Array.from({ length: this.#count }, (_, span) => span).sort(
+      (a, b) =>
+        valueOf(a, HOST) - valueOf(b, HOST) ||
+        Number(isKnown(b)) - Number(isKnown(a)) ||
+        valueOf(a, FIRST) - valueOf(b, FIRST),
+    );
+    /** The one that was the owner for longest so far. */
+    let before: number | null = null;
+    for (const span of order) {
+      if (before !== null && valueOf(before, HOST) === valueOf(span, HOST)) {
+        yield {
+          host: this.#hosts[valueOf(span, HOST)]!,
+          from: this.#epochs[valueOf(before, EPOCH)]!,
+          to: this.#epochs[valueOf(span, EPOCH)]!,
+          ms: valueOf(span, FIRST) - valueOf(before, LAST),
+          offMs: isKnown(span) ? valueOf(span, FIRST_OFF) + valueOf(before, LAST_OFF) : Infinity,
+          intervalMs: Math.floor(Math.max(valueOf(before, LAST_INTERVAL), valueOf(span, FIRST_INTERVAL))),
+          atMs: valueOf(span, FIRST),
+        };
+        if (valueOf(span, LAST) <= valueOf(before, LAST)) continue;
+      }
+      before = span;
+    }
+  }
+}
