@@ -29,7 +29,7 @@ export const bench: Bench = {
       };
       return {
         about:
-          'The logs of 8 instances, an object for each 1,000 requests, in files of this machine; `verify` reads them, compares hashes and checks every gap. `unpack` is what reading and ' +
+          'The logs of 8 instances in a run with many hosts, each of which has two owners one after the other; an object for each 1,000 requests, in files of this machine. `verify` reads them, compares hashes and checks every gap, and every owner with the next. `unpack` is what reading and ' +
           'unpacking the objects takes by itself.',
         rows: [{ name: '3,000,000 requests', figures }],
         ratios: [
