@@ -31,6 +31,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   'discovery-http': { slow: true, load: () => import('./discovery/over-http.ts') },
   dashboard: { slow: true, load: () => import('./dashboard/dashboard.ts') },
   fleet: { slow: true, load: () => import('./fleet/fleet.ts') },
+  hosts: { slow: true, load: () => import('./hosts/hosts.ts') },
   'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },
 };
 
