@@ -191,7 +191,8 @@ export class KnexFleetStore extends BoundRun implements FleetStore {
     let tries = 0;
     return this.query(async (knex) => {
       tries++;
-      const row = knex(INSTANCES).where(key).where('counter', '<', counter);
+      // One that is given up has no lease to extend: its hosts rest from the last heartbeat that was accepted before.
+      const row = knex(INSTANCES).where(key).where('counter', '<', counter).whereNot({ phase: 'lost' });
       if ((await this.update(knex, row, { ...own, problem })) > 0) return true;
       if (tries === 1) return false;
       const written = knex(INSTANCES).where(key).where(own);

@@ -65,7 +65,8 @@ export async function restHosts(
   await trx(HOSTS)
     .where(owner)
     .where((earlier) => void earlier.whereNull('not_before').orWhere('not_before', '<', notBeforeMs))
-    .update({ not_before: notBeforeMs });
+    // What the rest of a chunk counts with is the interval alone.
+    .update({ not_before: trx.raw('? + coalesce(delay_ms, 0) + coalesce(pace_ms, 0)', [notBeforeMs]) });
 }
 
 /** Raises what is known of those of these hosts of which the instance had the last grant. */

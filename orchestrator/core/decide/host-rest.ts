@@ -13,17 +13,22 @@ type Farewell = 'closed' | 'lost';
  * One gap after the last request that the instance may have sent, on the clock of the main server: that was before now
  * if it has closed its epoch, before EC2 showed its machine terminated, and else while its lease lasted. Undefined in a
  * run of one site, where each address has a pace of its own.
+ *
+ * @param at.silentFromMs since when this process counts the silence of instances
  */
 export function hostsFreeAtMs(
   run: Pick<RunRecord, 'settings' | 'plan' | 'operatorPace' | 'startedAtMs' | 'deadlineAtMs'>,
   { lastHeartbeatAtMs, cloudState }: Pick<InstanceRecord, 'lastHeartbeatAtMs' | 'cloudState'>,
   farewell: Farewell,
-  nowMs: number,
+  { nowMs, silentFromMs }: { nowMs: number; silentFromMs: number },
 ): number | undefined {
   const { site } = run.settings;
   if (!isAnyHost(site.productUrl)) return undefined;
   const gapMs = hostGapMs(intervalOf(run), 0);
   if (farewell === 'closed' || cloudState === 'terminated') return nowMs + gapMs;
   // Without a heartbeat nothing was granted to it.
-  return lastHeartbeatAtMs === null ? nowMs : lastHeartbeatAtMs + hostLeaseMs(limitsOf(run)) + site.timeoutMs + gapMs;
+  if (lastHeartbeatAtMs === null) return nowMs;
+  // A time of another clock, or of this one before it was set, says little: then the lease counts from the change.
+  const heardMs = Math.max(Math.min(lastHeartbeatAtMs, nowMs), silentFromMs);
+  return heardMs + hostLeaseMs(limitsOf(run)) + site.timeoutMs + gapMs;
 }

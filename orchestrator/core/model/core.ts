@@ -47,6 +47,12 @@ export interface Core extends RunStores {
   };
 }
 
+/** The time, and since when this process counts the silence of instances. */
+export const momentOf = ({ clock, processState }: Pick<Core, 'clock' | 'processState'>) => ({
+  nowMs: clock.now(),
+  silentFromMs: processState.silentFromMs,
+});
+
 /** The run's row as it is now. Throws when the database has lost it. */
 export async function storedRun({ run }: Pick<RunReader, 'run'>): Promise<RunRecord> {
   const row = await run.get();

@@ -56,6 +56,11 @@ export class ProcessState {
   pools: Pools | null = null;
   /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
   unansweredOffers: UnansweredOffers | null = null;
+  /**
+   * From when on the silence of instances counts: the start of this process, or the last time that its clock was set or
+   * it stood still.
+   */
+  silentFromMs = -Infinity;
   /** The longest standstill by the monotonic clock. */
   longestStandstillMs = 0;
   /** Known causes that keep the run from making progress now. */

@@ -37,7 +37,6 @@ export class Observer {
   readonly #core: Core;
   /** The wall clock minus the monotonic one. */
   #offsetMs: number;
-  #loopStartedAtMs: number;
   /** When the rows of the last round were read (monotonic ms); null before the first. */
   #readMs: number | null = null;
   /** Standstills without a round in time between them. */
@@ -58,7 +57,7 @@ export class Observer {
   constructor(core: Core) {
     this.#core = core;
     this.#offsetMs = core.clock.now() - core.clock.monotonic();
-    this.#loopStartedAtMs = core.clock.now();
+    core.processState.silentFromMs = core.clock.now();
     this.#bucket = new ManifestPoll(core);
     this.#regions = mapAll(core.regions, (region) => new RegionWatch(core, region));
   }
@@ -103,7 +102,7 @@ export class Observer {
       limits,
       robots,
       raised,
-      loopStartedAtMs: this.#loopStartedAtMs,
+      loopStartedAtMs: this.#core.processState.silentFromMs,
       requestSeenAtMs: this.#requestSeenAtMs,
       regions,
       pools: core.processState.pools,
@@ -203,7 +202,7 @@ export class Observer {
   /** What no instance could report, and what went on unseen, proves nothing. */
   #countAnew(nowMs: number): void {
     const { processState, regions } = this.#core;
-    this.#loopStartedAtMs = nowMs;
+    this.#core.processState.silentFromMs = nowMs;
     if (processState.unansweredOffers !== null) processState.unansweredOffers.sinceMs = nowMs;
     for (const { name } of regions) processState.region(name).rights = allRights();
     this.#forecast = null;

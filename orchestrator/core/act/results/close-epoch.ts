@@ -17,7 +17,7 @@ import { decodeManifest, encodeManifest, type Manifest } from '../../../../share
 import type { LogRef } from '../../../../shared/wire/request-log.ts';
 import { importPrivateKey, importPublicKey, sha256Hex } from '../../../../shared/wire/signature.ts';
 import { openIncident } from '../../decide/ban-policy.ts';
-import type { Core } from '../../model/core.ts';
+import { type Core, momentOf } from '../../model/core.ts';
 import { countProducts, isDamaged, loadParts } from './load-parts.ts';
 import { isFromInstance, UNSIGNED } from './part-origin.ts';
 import { hostsFreeAtMs } from '../../decide/host-rest.ts';
@@ -50,7 +50,7 @@ export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch 
       // Unfinished products are taken back before the epoch counts as closed; its results are loaded first, or they
       // would go out again too.
       await loadParts(core, { slot, epoch });
-      const freeAtMs = hostsFreeAtMs(run, record, 'closed', core.clock.now());
+      const freeAtMs = hostsFreeAtMs(run, record, 'closed', momentOf(core));
       await core.work.returnChunks({ slot, epoch }, freeAtMs);
     }
   }
@@ -172,7 +172,9 @@ async function closeWithOurs(core: Core, run: RunRecord, record: InstanceRecord)
   await core.results.register({ slot, epoch }, await findParts(core, run, record, found));
   await setAsideUnreadable(core, record, found);
   await loadParts(core, { slot, epoch });
-  const freeAtMs = hostsFreeAtMs(run, record, 'lost', core.clock.now());
+  // A heartbeat may have been accepted while the bucket was read.
+  const heard = (await core.fleet.get(record)) ?? record;
+  const freeAtMs = hostsFreeAtMs(run, heard, 'lost', momentOf(core));
   const returned = await core.work.returnChunks({ slot, epoch }, freeAtMs);
   await core.fleet.patch({ slot, epoch }, { manifestKey: key, manifestSha256: sha256Hex(stored) });
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');

@@ -6,7 +6,7 @@
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../../decide/ban-policy.ts';
 import { hostsFreeAtMs } from '../../decide/host-rest.ts';
-import type { Core } from '../../model/core.ts';
+import { type Core, momentOf } from '../../model/core.ts';
 import { eventOf } from '../../model/run-event.ts';
 import type { InstanceRecord } from '../../model/stores.ts';
 import type { World } from '../../model/world.ts';
@@ -76,7 +76,7 @@ export async function reassignProducts(core: Core, { run, limits }: World, { slo
   const patienceMs = record.incident.atMs + limits.uploadMs;
   if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;
   await loadParts(core, { slot, epoch });
-  const freeAtMs = hostsFreeAtMs(run, record, 'lost', core.clock.now());
+  const freeAtMs = hostsFreeAtMs(run, record, 'lost', momentOf(core));
   const returned = await core.work.returnChunks({ slot, epoch }, freeAtMs);
   await core.fleet.recordReturned({ slot, epoch });
   core.log.info({ slot, epoch, returned }, 'products of a banned instance go out again');

@@ -97,7 +97,7 @@ export class MemoryFleetStore extends BoundMemory implements FleetStore {
   heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean> {
     return this.write('fleet.heartbeat', (run) => {
       const record = recordOf(run, at);
-      if (!record || record.counter >= beat.counter) return false;
+      if (!record || record.phase === 'lost' || record.counter >= beat.counter) return false;
       const { counter, progress, problem } = beat;
       put(run, { ...record, counter, progress, problem, lastHeartbeatAtMs: this.now() });
       return true;

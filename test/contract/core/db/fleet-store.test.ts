@@ -279,5 +279,8 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect(await fleet.get(at(0))).toMatchObject(expected);
     const many = await Promise.all(Array.from({ length: 8 }, () => beat(4, NOW + 40)));
     expect(many.filter(Boolean)).toHaveLength(1);
+    await fleet.move(at(0), 'crawling', 'lost');
+    expect(await beat(5, NOW + 50)).toBe(false);
+    expect(await fleet.get(at(0))).toMatchObject({ counter: 4, lastHeartbeatAtMs: NOW + 40 });
   });
 });
