@@ -56,7 +56,7 @@ describe('a run over many hosts', () => {
             interval: `${INTERVAL_MS}ms`,
             pages_at_once: 8,
             allow_private: true,
-            timeout: '10s',
+            timeout: '4s',
             ban: { cool_down: '5s' },
             mapping: HOST_MAPPING,
           },
@@ -74,7 +74,7 @@ describe('a run over many hosts', () => {
       );
     });
     afterEach(async () => {
-      await fleet?.remove(process.env['KEEP'] === '1');
+      await fleet?.remove();
       await world?.close();
       namespace?.remove();
     });
@@ -122,6 +122,8 @@ describe('a run over many hosts', () => {
         expect(ledger.mostUnderWayAt(shared, from)).toBeLessThanOrEqual(1);
         expect(ledger.smallestGapAt(shared, from) ?? 1_000).toBeGreaterThanOrEqual(1_000);
       }
+      const verified = await fleet.run('verify', '--json');
+      expect(verified.exitCode, verified.stdout).toBe(0);
       for (const name of ['long.test', 'names.test', 'slow-pace.test'])
         expect(ledger.sourcesOf(name), name).toHaveLength(1);
     });
