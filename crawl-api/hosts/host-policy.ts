@@ -53,6 +53,7 @@ export class HostPolicy implements DomainPolicy {
   readonly #parts: HostPolicyParts;
   /** Where the robots.txt of an origin has moved, and by how many redirects. */
   readonly #moved = new Map<string, { to: string; hops: number }>();
+  #wasAlive = false;
   /** Times in a row that its rules could not be read, though it answered. */
   #unreadable = 0;
 
@@ -199,13 +200,14 @@ export class HostPolicy implements DomainPolicy {
 
   #noteAnswer(): void {
     this.silent = 0;
+    this.#wasAlive = true;
     this.#parts.network.answered();
   }
 
   /** While no host answers at all, this one is only tried again. */
   #noteSilence(why: string): void {
     const { network, domain, clock, runMs, queue } = this.#parts;
-    network.silent(domain);
+    if (this.silent === 0) network.silent(domain, this.#wasAlive);
     queue.tally.noteSilence(network.isDown);
     if (network.isDown) {
       this.freeAtMs = clock.monotonic() + restOfSilentMs(2, runMs);

@@ -178,6 +178,20 @@ describe('the crawl of many hosts', () => {
     expect(Object.keys(scene.outcomes())).toHaveLength(60);
   });
 
+  it('takes hosts for dead that never answered, though nothing else is left to ask', async () => {
+    const scene = await openHostScene({
+      rules: (url) => (url.includes('dead') ? 'silence' : undefined),
+      pagesAtOnce: 8,
+    });
+    const hosts = Array.from({ length: 200 }, (_, i) => (i % 4 === 0 ? `dead${i}.example` : `h${i}.example`));
+    await scene.give(hosts.map((host) => page(host, 'p')));
+    await scene.run(HOUR);
+    const outcomes = Object.values(scene.outcomes());
+    expect(outcomes.filter((outcome) => outcome === 'network')).toHaveLength(50);
+    expect(outcomes.filter((outcome) => outcome === 'stored')).toHaveLength(150);
+    expect(scene.queue.progress(null).unavailable).toBe(0);
+  });
+
   it('lets a host rest that refuses, tries once more, and then gives up', async () => {
     const scene = await openHostScene({ world: (url) => (url.includes('bad.example') ? refused(403) : fine(url)) });
     await scene.give([...['1', '2', '3', '4'].map((name) => page('bad.example', name)), page('a.example', '1')]);
