@@ -1,7 +1,7 @@
 /** Rows of crawlfleet_hosts: what is known of each host over all runs of a database. */
 import type { Knex } from 'knex';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import type { HostNote, HostRecord, NotedHost } from '../model/stores.ts';
+import type { HostNote, HostRecord, HostWish, NotedHost } from '../model/stores.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
@@ -24,6 +24,7 @@ export interface HostRow {
   not_before: SqlNumber | null;
   denied: number | null;
   pace_ms: SqlNumber | null;
+  wished_at: SqlNumber | null;
 }
 
 /** What a grant writes: who has the host, and its products in the chunks granted. */
@@ -108,15 +109,14 @@ export async function readNotes(knex: Knex, hosts: readonly string[]): Promise<N
   return notes;
 }
 
-/** What an operator asks of a host; what is omitted stays. */
-export interface HostWish {
-  denied?: boolean | null;
-  paceMs?: number | null;
-}
-
-/** Stores what an operator asks of a host. */
-export async function setHost(db: Database, host: string, { denied, paceMs }: HostWish): Promise<void> {
+/** Stores what an operator asks of a host; what is omitted stays. */
+export async function setHost(
+  db: Database,
+  host: string,
+  { denied, paceMs }: Partial<Pick<HostWish, 'denied' | 'paceMs'>>,
+): Promise<void> {
   const wish = {
+    wished_at: db.clock.now(),
     ...(denied === undefined ? {} : { denied: denied === null ? null : Number(denied) }),
     ...(paceMs === undefined ? {} : { pace_ms: paceMs }),
   };
@@ -124,8 +124,17 @@ export async function setHost(db: Database, host: string, { denied, paceMs }: Ho
     knex(HOSTS)
       .insert({ host, ...wish })
       .onConflict('host')
-      .merge(['host', ...Object.keys(wish)]),
+      .merge(Object.keys(wish)),
   );
+}
+
+/** What operators have asked since then of hosts that a run had last, the oldest first. */
+export async function readWishes(knex: Knex, runId: string, sinceMs: number): Promise<HostWish[]> {
+  const rows = knex(HOSTS).where('wished_at', '>=', sinceMs).where({ run_id: runId }).orderBy(['wished_at', 'host']);
+  return (await rowsOf<HostRow>(rows)).map((row) => {
+    const { host, paceMs, denied } = notesOf(row);
+    return { host, paceMs, denied, wishedAtMs: toNumber(row.wished_at) };
+  });
 }
 
 /** All that is stored of a host; null: nothing is. */
@@ -138,7 +147,7 @@ export function readHost(db: Database, host: string): Promise<HostRecord | null>
       run_id === null || slot === null || epoch === null
         ? null
         : { runId: run_id, slot, epoch, first: toNumber(first_n), last: toNumber(last_n) };
-    return { ...notesOf(row), claim };
+    return { ...notesOf(row), wishedAtMs: orNull(row.wished_at), claim };
   });
 }
 

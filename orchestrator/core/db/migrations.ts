@@ -497,6 +497,13 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // When an operator last asked for something at a host: runs under way look for what is new.
+  {
+    name: 'host-wishes',
+    columns: {
+      crawlfleet_hosts: { wished_at: (t) => t.bigInteger('wished_at').index('crawlfleet_hosts_wished') },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

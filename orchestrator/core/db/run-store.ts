@@ -17,6 +17,7 @@ import type {
   HostAsker,
   HostInUse,
   HostRecord,
+  HostWish,
   NewRun,
   RunEvent,
   RunRecord,
@@ -30,7 +31,7 @@ import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent, selectEvents } from './events.ts';
-import { type HostWish, lockHostsShared, readHost, setHost } from './host-rows.ts';
+import { lockHostsShared, readHost, setHost } from './host-rows.ts';
 import { claimedHosts } from './host-use.ts';
 import { KnexLocks, assertFence, heldLeases, throwIfFenced } from './locks.ts';
 import { inDiscardedTransaction, inQuery, inTransaction } from './retry.ts';
@@ -217,7 +218,7 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     });
   }
 
-  setHost(host: string, wish: HostWish): Promise<void> {
+  setHost(host: string, wish: Partial<Pick<HostWish, 'denied' | 'paceMs'>>): Promise<void> {
     return setHost(this.db, host, wish);
   }
 

@@ -10,6 +10,7 @@ import type {
   FailedProduct,
   GrantedShare,
   HostNote,
+  HostWish,
   LedgerCounts,
   LedgerMisses,
   NotedHost,
@@ -40,7 +41,7 @@ import {
 } from './chunk-rows.ts';
 import { keepGrants } from './grants.ts';
 import { claimHosts } from './host-claims.ts';
-import { raiseNotes, readNotes, restHosts } from './host-rows.ts';
+import { raiseNotes, readNotes, readWishes, restHosts } from './host-rows.ts';
 import { closeSlices, grantHosts, isDue, keptFor, leaveHosts, nextAfterTransfer } from './host-slices.ts';
 import { SiteHosts } from './host-use.ts';
 import { inTransaction } from './retry.ts';
@@ -242,6 +243,10 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       const hosts = new Set(chunks.flatMap(({ open }) => open.flatMap((item) => hostOfItem(item) ?? [])));
       return readNotes(knex, [...hosts]);
     });
+  }
+
+  hostWishes(sinceMs: number): Promise<HostWish[]> {
+    return this.query((knex) => readWishes(knex, this.id, sinceMs));
   }
 
   chunksOf(at: EpochId): Promise<OwnedChunk[]> {

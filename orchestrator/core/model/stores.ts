@@ -257,7 +257,7 @@ export interface RunStore {
    */
   hostsInUse?(hosts: readonly string[], asker: HostAsker): Promise<HostInUse[]>;
   /** Stores what an operator asks of a host; what is omitted stays, and null takes it back. */
-  setHost(host: string, wish: { denied?: boolean | null; paceMs?: number | null }): Promise<void>;
+  setHost(host: string, wish: Partial<Pick<HostWish, 'denied' | 'paceMs'>>): Promise<void>;
   /** All that is stored of a host; null: nothing is. */
   hostRow(host: string): Promise<HostRecord | null>;
 }
@@ -497,8 +497,16 @@ export interface NotedHost extends Required<{ [name in keyof Omit<HostNote, 'hos
   denied: boolean | null;
 }
 
+/** What an operator asks of a host; null: nothing, or no longer. */
+export interface HostWish extends Pick<NotedHost, 'host' | 'paceMs' | 'denied'> {
+  /** When it was asked, or taken back. */
+  wishedAtMs: number;
+}
+
 /** A host over all runs of the database. */
 export interface HostRecord extends NotedHost {
+  /** When an operator last asked for something there, or took it back; null: never. */
+  wishedAtMs: number | null;
   /** The last grant of it, and its products in that grant; null: it was never granted. */
   claim: (EpochId & { runId: string; first: number; last: number }) | null;
 }
@@ -532,6 +540,8 @@ export interface WorkReader {
   chunksOf(at: EpochId): Promise<OwnedChunk[]>;
   /** What is stored of the hosts of open products in these chunks, in order; nothing of those without a note. */
   hostNotes(chunkIds: readonly string[]): Promise<NotedHost[]>;
+  /** What operators have asked since then of hosts of which the run had the last grant, the oldest first. */
+  hostWishes(sinceMs: number): Promise<HostWish[]>;
   /** The id of any stored product; null while there is none. */
   anyStored(): Promise<string | null>;
   /** Failed products by number, after `after`; at most `limit`, only those with `reasons` if given. */

@@ -8,6 +8,7 @@ import type {
   FailedProduct,
   GrantedShare,
   HostNote,
+  HostWish,
   LedgerMisses,
   NotedHost,
   OpenChunk,
@@ -150,6 +151,11 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
         return [{ host, delayMs: delayMs || null, notBeforeMs: notBeforeMs || null, paceMs: null, denied: null }];
       });
     });
+  }
+
+  /** No operator asks for anything here. */
+  hostWishes(): Promise<HostWish[]> {
+    return Promise.resolve([]);
   }
 
   anyStored(): Promise<string | null> {
