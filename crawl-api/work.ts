@@ -207,8 +207,9 @@ function phaseOf({ state }: Queue, isCrawling: boolean): Heartbeat['phase'] {
   return state.items.assigned > 0 ? 'crawling' : 'ready';
 }
 
-/** Of many hosts: what the main server does not know of them yet. */
-function newsOf(queue: Queue): Pick<Heartbeat, 'hosts'> {
+/** Of many hosts: what the main server does not know of them yet, and what has been heard from it. */
+function newsOf(queue: Queue): Pick<Heartbeat, 'hosts' | 'wishes'> {
   const hosts = queue.hostNews(MAX_HOSTS);
-  return hosts.length === 0 ? {} : { hosts };
+  const { wishesHeard: wishes } = queue;
+  return { ...(hosts.length === 0 ? {} : { hosts }), ...(wishes === undefined ? {} : { wishes }) };
 }

@@ -107,6 +107,7 @@ export class HostsCrawl implements Crawl {
         return end;
       }
       this.#listFresh();
+      this.#wakeDenied();
       let waitMs = idleMs;
       if (!this.#isHeld) {
         for (let host = this.#next(work); host !== null; host = this.#next(work)) this.#begin(host, work);
@@ -129,6 +130,20 @@ export class HostsCrawl implements Crawl {
     const { fresh } = this.#p.queue.state.items;
     for (const domain of fresh) this.#list(domain);
     fresh.clear();
+  }
+
+  /** Hosts that an operator has denied: their products fail now, however long they would have to wait. */
+  #wakeDenied(): void {
+    const { denied } = this.#p.queue.state;
+    if (denied.size === 0) return;
+    for (const heap of [this.#asleep, this.#unopened]) {
+      const listed: Listed[] = [];
+      for (let next = heap.pop(); next !== undefined; next = heap.pop()) listed.push(next);
+      for (const each of listed)
+        if (denied.has(each.domain)) this.#push(this.#awake, each.domain, -Infinity);
+        else heap.push(each);
+    }
+    denied.clear();
   }
 
   #list(domain: number): void {

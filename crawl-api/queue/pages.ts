@@ -258,7 +258,8 @@ export class Pages {
     const hooks: FetchHooks = {
       onStart: () => {
         // What forbids a request may have begun while the connection was made.
-        if (policy.barrier()?.kind === 'lease') throw new Error('the lease is over');
+        const kind = policy.barrier()?.kind;
+        if (kind === 'lease' || kind === 'given-up') throw new Error(`no request any more: ${kind}`);
         queue.recordStart(n, queue.localMs, {
           domain,
           host,

@@ -8,8 +8,9 @@
  */
 import { type FailureReason, isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
+import { hostGroupOf } from '../../shared/domain/host-key.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
-import type { PartRef } from '../../shared/wire/callbacks.ts';
+import type { HostOrder, PartRef } from '../../shared/wire/callbacks.ts';
 import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
 import {
   type AddressIncident,
@@ -47,9 +48,11 @@ interface DomainState {
   /** Id of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
   lastStored: string | null;
   /** Of many hosts: why it is asked nothing more; null: it is. */
-  givenUp: { reason: FailureReason; detail: string } | null;
-  /** Of many hosts: its longest Crawl-delay that is known, or what the operator wants; 0 without one. */
+  givenUp: { reason: FailureReason; detail: string; isDenied?: true } | null;
+  /** Of many hosts: its longest Crawl-delay that is known; 0 without one. */
   delayMs: number;
+  /** Of many hosts: the gap that an operator asks for; 0 without one. */
+  paceMs: number;
 }
 
 /** Where products are read. The same throughout a run: records name a domain by its number. */
@@ -72,6 +75,8 @@ export class QueueState {
   readonly robotsOf = new Map<number, Map<string, { policy: RobotsPolicy; atMs: number }>>();
   /** Of many hosts: those of which the main server must know more before they are asked again. */
   readonly hostNews = new Set<number>();
+  /** Of many hosts: those that an operator has denied since the crawl last looked. */
+  readonly denied = new Set<number>();
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Items();
   readonly lines = new ResultLines();
@@ -131,6 +136,7 @@ export class QueueState {
         lastStored: null,
         givenUp: null,
         delayMs: 0,
+        paceMs: 0,
       };
       this.#domains.set(domain, at);
     }
@@ -169,12 +175,13 @@ export class QueueState {
   }
 
   /**
-   * The interval at a domain: as ordered, but at least its Crawl-delay.
+   * The interval at a domain: as ordered, but at least its Crawl-delay, and what an operator asks for there.
    * @param plannedMs before the first orders
    */
   intervalAt(domain: number, plannedMs: number): number {
-    const delayMs = policyAt(this.robots, domain)?.crawlDelayMs ?? this.#domains.get(domain)?.delayMs ?? 0;
-    return Math.max(this.orders?.intervalMs ?? plannedMs, delayMs);
+    const at = this.#domains.get(domain);
+    const delayMs = policyAt(this.robots, domain)?.crawlDelayMs ?? at?.delayMs ?? 0;
+    return Math.max(this.orders?.intervalMs ?? plannedMs, delayMs, at?.paceMs ?? 0);
   }
 
   apply(record: JournalRecord): void {
@@ -291,6 +298,21 @@ export class QueueState {
   /** The number of one of many hosts; null for one that was never named here. */
   domainOfHost(host: string): number | null {
     return this.#numbers.find?.(host) ?? null;
+  }
+
+  /** The notes about hosts that are here, or that come with the grants of these chunks. */
+  ownNotes(notes: readonly HostOrder[], granted: readonly string[]): HostOrder[] {
+    let coming: ReadonlySet<string> | null = null;
+    return notes.filter(({ host }) => {
+      if (this.domainOfHost(host) !== null) return true;
+      coming ??= this.#hostsIn(granted);
+      return coming.has(host);
+    });
+  }
+
+  #hostsIn(chunks: readonly string[]): Set<string> {
+    const urls = chunks.flatMap((id) => this.chunks.get(id)?.products ?? []).map(({ id }) => URL.parse(id));
+    return new Set(urls.flatMap((url) => (url === null ? [] : hostGroupOf(url))));
   }
 
   get pendingCount(): number {
@@ -427,13 +449,20 @@ export class QueueState {
     this.#slowDown(domain, policy.crawlDelayMs ?? 0, true);
   }
 
-  #noteHost({ host, delayMs = 0, untilMs = 0, denied }: HostNote): void {
+  /** Only of a host that is here, or is granted next: another one must get no number. */
+  #noteHost({ host, delayMs = 0, paceMs = 0, untilMs = 0, denied }: HostNote): void {
     const domain = this.#numbers.ofHost?.(host);
     if (domain === undefined) return;
     const at = this.at(domain);
     this.#slowDown(domain, delayMs, false);
     at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
-    if (denied) at.givenUp ??= { reason: 'redirect', detail: `${host} is denied (orchestrator hosts deny)` };
+    // What an operator asks is in each note: it may be less than before, or nothing any more.
+    at.paceMs = paceMs;
+    if (denied) {
+      const detail = `${host} is denied (orchestrator hosts deny)`;
+      at.givenUp ??= { reason: 'redirect', detail, isDenied: true };
+      this.denied.add(domain);
+    } else if (at.givenUp?.isDenied === true) at.givenUp = null;
   }
 
   /** @param isNews the main server does not know of it */

@@ -62,6 +62,8 @@ export class Queue {
   /** The products being visited, also while they wait for their turn: at most one of each domain. */
   readonly visiting = new Set<number>();
   readonly tally = new SiteTally();
+  /** Of many hosts: what of an operator's wishes this process has heard; undefined before the first. */
+  wishesHeard: string | undefined;
 
   constructor(
     state: QueueState,
@@ -253,10 +255,11 @@ export class Queue {
     const records: JournalRecord[] = [];
     const nowMs = this.#clock.now();
     // Before the grants: none of these hosts is asked before what holds for it is known.
-    if (orders.hosts !== undefined && orders.hosts.length > 0)
+    const notes = this.state.ownNotes(orders.hosts ?? [], grants);
+    if (notes.length > 0)
       records.push({
         t: 'host-notes',
-        notes: orders.hosts.map(({ waitMs, ...note }) => ({
+        notes: notes.map(({ waitMs, ...note }) => ({
           ...note,
           ...(waitMs === undefined ? {} : { untilMs: nowMs + waitMs }),
         })),
@@ -274,8 +277,10 @@ export class Queue {
     if (orders.partsAck > this.state.ackedSeq) records.push({ t: 'acked', seq: orders.partsAck });
     const taken = orders.transferredAck.filter((id) => this.state.transferred.has(id));
     if (taken.length > 0) records.push({ t: 'taken', chunks: taken });
+    if (records.length > 0) this.#writer.note(...records);
+    // What it does not have needs no record; a new process is told again.
+    this.wishesHeard = orders.wishes ?? this.wishesHeard;
     if (records.length === 0) return { granted: 0, changed: false };
-    this.#writer.note(...records);
     if (grants.length > 0) await this.#writer.sync();
     else this.#writer.syncSoon();
     return { granted: grants.length, changed };

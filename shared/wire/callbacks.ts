@@ -141,7 +141,9 @@ export type HostNews = z.infer<typeof hostNewsSchema>;
 
 /** What holds for one of many hosts, from an earlier owner or the operator. */
 const hostOrderSchema = hostNewsSchema.extend({
-  /** The operator wants no request to it (`orchestrator hosts deny`). */
+  /** The gap that an operator asks for (`orchestrator hosts pace`). Omitted: none, or none any more. */
+  paceMs: z.number().nonnegative().exactOptional(),
+  /** An operator wants no request to it (`orchestrator hosts deny`). Omitted: no, or no longer. */
   denied: z.literal(true).exactOptional(),
 });
 export type HostOrder = z.infer<typeof hostOrderSchema>;
@@ -193,6 +195,8 @@ export const heartbeatSchema = z.strictObject({
   secrets: z.string().max(100).nullable().exactOptional(),
   /** Of many hosts: what it has learned of some since the last heartbeat that was answered. Omitted: nothing. */
   hosts: z.array(hostNewsSchema).max(MAX_HOSTS).exactOptional(),
+  /** Of many hosts: `wishes` of the last reply that had it. A new process begins without. */
+  wishes: z.string().max(100).exactOptional(),
   /** Keys of a reply that it knows, of those that an instance of an earlier version refuses. */
   understands: z.array(z.string().max(40)).max(20).exactOptional(),
 });
@@ -260,8 +264,13 @@ export const ordersSchema = z.strictObject({
    * offers; they are repeated until it asks for their grants. Omitted: none is due.
    */
   nextSlices: z.array(z.strictObject({ chunk: chunkIdSchema, products: chunkProductsSchema })).exactOptional(),
-  /** Of many hosts: what holds for some of those in `grants`. Omitted: nothing but the interval. */
+  /**
+   * Of many hosts: what holds for some of those in `grants`, and what an operator asks of others, of which the sender
+   * ignores those that it does not have. Omitted: nothing but the interval.
+   */
   hosts: z.array(hostOrderSchema).max(100_000).exactOptional(),
+  /** Of many hosts: what its heartbeats say from now on, so that what an operator asks need not be repeated. */
+  wishes: z.string().max(100).exactOptional(),
   /** The main server's clock, for the request log. For instances that understand `clock`. */
   clock: z.iso.datetime().exactOptional(),
 });

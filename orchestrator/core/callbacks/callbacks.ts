@@ -35,6 +35,7 @@ import type { Core } from '../model/core.ts';
 import { chunkLimits, productLimit, slotLimit } from '../decide/shares/chunk-limits.ts';
 import type { Dispatcher } from '../act/shares/dispatch.ts';
 import { Transfers } from '../act/shares/transfers.ts';
+import { HostWishes } from './host-wishes.ts';
 import { type Effects, NO_EFFECTS, ordersFor } from './orders.ts';
 import type { ChunkLimits } from '../model/forecast.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
@@ -108,6 +109,7 @@ export class Callbacks {
   readonly #transfers: Transfers;
   readonly #callers: CallerKeys;
   readonly #keyDocuments: KeyDocuments;
+  readonly #wishes: HostWishes;
   readonly #sources = new Sources();
   /** A product that the fleet has stored; null until one is found. */
   #canaryPage: string | null = null;
@@ -120,6 +122,7 @@ export class Callbacks {
     this.#loop = loop;
     this.#transfers = new Transfers(core);
     this.#callers = new CallerKeys(core, () => loop.world());
+    this.#wishes = new HostWishes(core);
     this.#privateKey = importPrivateKey(privateKey);
     this.#keyDocuments = new KeyDocuments(core, this.#privateKey);
   }
@@ -249,9 +252,10 @@ export class Callbacks {
     const canaryPage = needsPage ? await this.#anyPage() : null;
     // The owner of a host alone gets the rest of it, which no balancer could tell from others.
     const nextSlices = serving && isManyHosts ? await core.work.nextSlices(record, MAX_CHUNK) : [];
+    const wished = serving && isManyHosts ? await this.#wishes.newFor(heartbeat, world) : null;
     const hosts = isManyHosts && granted.length > 0 ? await core.work.hostNotes(granted) : [];
     const work = serving && !routine ? await core.work.counts() : world.work;
-    const effects = { partsAck, granted, transfer, canaryPage, nextSlices, hosts };
+    const effects = { partsAck, granted, transfer, canaryPage, nextSlices, hosts, wished };
     const orders = this.#ordersAfter(recorded, effects, work);
     if (serving && !record.sealed && orders.sealed) await core.fleet.patch(record, { sealed: true });
     this.#dispatcher.release(orders.drops);

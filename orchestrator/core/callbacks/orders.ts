@@ -6,6 +6,7 @@ import { intervalUnder } from '../model/robots-pace.ts';
 import { intervalOf, pausedUntilMs } from '../model/operator-pace.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord, NotedHost, OpenChunk } from '../model/stores.ts';
+import type { NewWishes } from './host-wishes.ts';
 import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from '../decide/ban-policy.ts';
 import { hasMoreWork, type World } from '../model/world.ts';
 
@@ -21,6 +22,8 @@ export interface Effects {
   nextSlices: readonly OpenChunk[];
   /** Of many hosts: what is known of those in `granted`. */
   hosts: readonly NotedHost[];
+  /** Of many hosts: what operators have asked that it has not heard of yet. */
+  wished: NewWishes | null;
 }
 
 export const NO_EFFECTS: Effects = {
@@ -30,6 +33,7 @@ export const NO_EFFECTS: Effects = {
   canaryPage: null,
   nextSlices: [],
   hosts: [],
+  wished: null,
 };
 
 interface Sender extends Effects, Pick<Orders, 'secrets'> {
@@ -85,20 +89,25 @@ function nextSlicesOf({ nextSlices, record, heartbeat }: Sender, drain: boolean)
   };
 }
 
-/** What holds for hosts from the first request of their new owner on. */
-function hostOrdersOf({ hosts }: Sender, nowMs: number): Pick<Orders, 'hosts'> {
-  if (hosts.length === 0) return {};
+/** What holds for hosts from the first request of their new owner on, and what an operator asks of others. */
+function hostOrdersOf({ hosts, wished }: Sender, nowMs: number): Pick<Orders, 'hosts' | 'wishes'> {
+  if (hosts.length === 0 && wished === null) return {};
+  const nothing = { delayMs: null, notBeforeMs: null };
+  const told = new Map<string, NotedHost>(wished?.wishes.map((wish) => [wish.host, { ...wish, ...nothing }]));
+  // Read after the wishes.
+  for (const note of hosts) told.set(note.host, note);
   return {
-    hosts: hosts.map(({ host, delayMs, paceMs, notBeforeMs, denied }): HostOrder => {
-      const gapMs = Math.max(delayMs ?? 0, paceMs ?? 0);
+    hosts: [...told.values()].map(({ host, delayMs, paceMs, notBeforeMs, denied }): HostOrder => {
       const waitMs = Math.max(0, (notBeforeMs ?? 0) - nowMs);
       return {
         host,
-        ...(gapMs === 0 ? {} : { delayMs: gapMs }),
+        ...(delayMs === null ? {} : { delayMs }),
+        ...(paceMs === null ? {} : { paceMs }),
         ...(waitMs === 0 ? {} : { waitMs }),
         ...(denied === true ? { denied } : {}),
       };
     }),
+    ...(wished === null ? {} : { wishes: wished.version }),
   };
 }
 

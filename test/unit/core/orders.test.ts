@@ -43,6 +43,36 @@ describe('ordersFor', () => {
     expect(orders({})).not.toHaveProperty('nextSlices');
   });
 
+  it('says what holds for granted hosts, and what an operator asks of others', () => {
+    const note = { delayMs: null, paceMs: null, notBeforeMs: null, denied: null };
+    const wish = { paceMs: null, denied: null, wishedAtMs: 1 };
+    const wished = {
+      version: 'v1',
+      wishes: [
+        { ...wish, host: 'a.example', denied: true },
+        { ...wish, host: 'b.example', paceMs: 60_000 },
+        { ...wish, host: 'c.example' },
+        { ...wish, host: 'd.example', denied: true },
+      ],
+    };
+    const hosts = [
+      { ...note, host: 'd.example', delayMs: 9_000, paceMs: 5_000, notBeforeMs: 0 },
+      { ...note, host: 'e.example', delayMs: 20_000 },
+    ];
+    expect(orders({ wished, hosts })).toMatchObject({
+      wishes: 'v1',
+      hosts: [
+        { host: 'a.example', denied: true },
+        { host: 'b.example', paceMs: 60_000 },
+        { host: 'c.example' },
+        { host: 'd.example', delayMs: 9_000, paceMs: 5_000 },
+        { host: 'e.example', delayMs: 20_000 },
+      ],
+    });
+    expect(orders({ hosts })).not.toHaveProperty('wishes');
+    expect(orders({})).not.toHaveProperty('hosts');
+  });
+
   it('drops every offered chunk that was not granted', () => {
     const reply = orders({ granted: ['1-0'] }, { offered: ['1-0', '2-0'] });
     expect(reply).toMatchObject({ grants: ['1-0'], drops: ['2-0'] });

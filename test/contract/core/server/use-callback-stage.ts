@@ -1,14 +1,14 @@
 /** The stage that the tests of callbacks share: a database for each file, a run and a listener for each test. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../../support/mariadb/database.ts';
-import { type Base, openBase } from '../run-stage.ts';
+import { type Base, openBase, type RunShape } from '../run-stage.ts';
 import { type CallbackStage, openCallbackStage } from './callback-stage.ts';
 import type { Answer } from './caller.ts';
 
 const TABLES = ['instances', 'chunks', 'parts', 'items'];
 
 /** Registers the hooks; `take` receives each test's stage. */
-export function useCallbackStage(take: (stage: CallbackStage) => void) {
+export function useCallbackStage(take: (stage: CallbackStage, base: Base) => void, shape: Partial<RunShape> = {}) {
   let database: TestDatabase | undefined;
   let base: Base | undefined;
   let stage: CallbackStage | undefined;
@@ -22,8 +22,8 @@ export function useCallbackStage(take: (stage: CallbackStage) => void) {
     await database?.drop();
   });
   beforeEach(async () => {
-    stage = await openCallbackStage(base!);
-    take(stage);
+    stage = await openCallbackStage(base!, shape);
+    take(stage, base!);
   });
   afterEach(() => stage?.close());
 
