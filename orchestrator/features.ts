@@ -14,6 +14,7 @@ import { EXPORT } from './features/export/index.ts';
 import { DISCOVERY } from './features/discovery/index.ts';
 import { HISTORY } from './features/history/index.ts';
 import { RECRAWL } from './features/recrawl/index.ts';
+import { HOSTS } from './features/hosts/index.ts';
 import type { FeatureDeclaration } from './cli/program/feature.ts';
 
 export const FEATURES: readonly FeatureDeclaration[] = [
@@ -32,4 +33,5 @@ export const FEATURES: readonly FeatureDeclaration[] = [
   DISCOVERY,
   HISTORY,
   RECRAWL,
+  HOSTS,
 ];

@@ -22,6 +22,7 @@ const HEADINGS = {
     'resume',
     'retry',
     'pace',
+    'hosts',
     'stop',
     'cancel',
     'publish',

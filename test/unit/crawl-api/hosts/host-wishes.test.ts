@@ -1,6 +1,6 @@
 /** What an operator asks of hosts while an instance crawls them: `orchestrator hosts deny` and `pace`. */
 import { describe, expect, it } from 'vitest';
-import { HostNumbers } from '../../../../crawl-api/hosts/host-numbers.ts';
+import { HostNumbers } from '../../../../crawl-api/queue/host-numbers.ts';
 import { QueueState } from '../../../../crawl-api/queue/queue-state.ts';
 import { refused } from '../crawl-scene.ts';
 import { INTERVAL_MS, openHostScene, rulesOf } from './host-scene.ts';

@@ -1,0 +1,73 @@
+/** `hosts show` as text: what there is about a host, and what there is not. */
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { HostDocument, LastGrant } from './host-document.ts';
+
+export function renderHost(document: HostDocument): string[] {
+  const { isKnown, denied, paceMs, wishedAt, crawlDelayMs, notBefore, last } = document;
+  if (!isKnown)
+    return [
+      'nothing is stored: no run with site.hosts: any had a record there, and nobody has denied or paced it.',
+      'Runs that name their site leave nothing here; orchestrator status lists them.',
+    ];
+  const asked = wishedAt === null ? '' : `, asked for last at ${wishedAt}`;
+  const rows: [name: string, text: string][] = [
+    ['denied', denied ? `yes${asked}: no request, and its records fail (redirect)` : 'no'],
+    [
+      'pace',
+      paceMs === null
+        ? 'none of its own: that of each run'
+        : `at least ${formatDuration(paceMs)} between two requests${denied ? '' : asked}`,
+    ],
+    ['Crawl-delay', crawlDelayMs === null ? 'none known above the interval' : formatDuration(crawlDelayMs)],
+    ['no request', notBefore === null ? 'before: nothing stored' : `before ${notBefore}`],
+    ...(last === null ? [['last grant', 'none: no run had a record there'] as [string, string]] : grantRows(last)),
+  ];
+  return rows.map(([name, text]) => `${name.padEnd(13)}${text}`);
+}
+
+function grantRows({
+  run,
+  slot,
+  epoch,
+  instance,
+  state,
+  startedAt,
+  finishedAt,
+  dryRun,
+  records,
+  requestLogs,
+}: LastGrant) {
+  const at = `slot ${slot}.${epoch}`;
+  const machine =
+    instance === null
+      ? 'not in the database'
+      : `${instance.id ?? 'never launched'}, ${instance.address ?? 'no address'}`;
+  const rows: [name: string, text: string][] = [
+    [
+      'last run',
+      `${run}${state === null ? ', of which this database has nothing else' : `, ${state}${dryRun ? ', a dry run' : ''}`}`,
+    ],
+  ];
+  if (startedAt !== null) rows.push(['', `from ${startedAt} to ${finishedAt ?? 'now'}`]);
+  rows.push(['instance', `${at}: ${machine}`]);
+  if (state !== null) rows.push(['records', describeRecords(records)]);
+  if (requestLogs !== null) {
+    const { bucket, run: prefix, instance: own } = requestLogs;
+    rows.push(
+      ['requests', `each with its time in the logs (*.requests.gz) below ${own} of the bucket ${bucket};`],
+      ['', `those of instances that had it before are below ${prefix}. docs/operations.md says how to read them,`],
+      ['', `and orchestrator verify ${run} proves the gaps.`],
+    );
+  }
+  return rows;
+}
+
+function describeRecords(records: LastGrant['records']): string {
+  if (records === null) return 'removed by retention; orchestrator report has the counts of the whole run';
+  const { open, stored, gone, failed, lastSettledAt } = records;
+  const reasons = Object.entries(failed).sort(([a], [b]) => (a < b ? -1 : 1));
+  const failures = reasons.reduce((sum, [, count]) => sum + count, 0);
+  const why = failures === 0 ? '' : ` (${reasons.map(([reason, count]) => `${reason} ${count}`).join(', ')})`;
+  const last = lastSettledAt === null ? 'none is settled' : `the last was settled at ${lastSettledAt}`;
+  return `${records.records}: ${stored} stored, ${gone} gone, ${failures} failed${why}, ${open} open; ${last}`;
+}

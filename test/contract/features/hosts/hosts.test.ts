@@ -1,0 +1,192 @@
+/** `orchestrator hosts` on a database with runs. */
+import { writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Output } from '../../../../orchestrator/cli/output.ts';
+import { lockNamesOfRun } from '../../../../orchestrator/core/lookup/run-lock.ts';
+import { hostsCommand } from '../../../../orchestrator/features/hosts/command.ts';
+import { createTestDatabase, type TestDatabase } from '../../../support/mariadb/database.ts';
+import { expectFault } from '../../../support/expect-fault.ts';
+import { features } from '../../../support/features.ts';
+import { tempDir } from '../../../support/temp-dir.ts';
+import {
+  at,
+  type Bench,
+  bound,
+  createInstance,
+  createRun,
+  keepingGrants,
+  load,
+  NOW,
+  openBench,
+  stored,
+} from '../../core/db/harness.ts';
+
+const HOST = 'shop.example';
+const URLS = [1, 2, 3, 4].map((n) => `https://www.${HOST}/${n}`);
+
+let folder: ReturnType<typeof tempDir>;
+let test: TestDatabase;
+let bench: Bench;
+let lines: string[];
+let documents: unknown[];
+
+const output: Output = {
+  json: true,
+  line: (text = '') => void lines.push(text),
+  document: (value) => void documents.push(value),
+};
+
+function configure(site: string): void {
+  writeFileSync(
+    folder.file('fleet.yaml'),
+    `site: { ${site}, mapping: { fields: { title: h1 } } }
+products: { query: "select id, url from products" }
+database: { url: "${test.url}" }`,
+  );
+}
+
+async function hosts(action: string, ...words: string[]): Promise<number> {
+  [lines, documents] = [[], []];
+  const place = { configPath: folder.file('fleet.yaml'), environment: {}, features };
+  const undo = words.at(-1) === '--undo';
+  return hostsCommand({ ...place, action, words: undo ? words.slice(0, -1) : words, undo }, output);
+}
+
+/** A run that crawls the host on slot 0, with one record stored and one failed. */
+async function aRun(): Promise<string> {
+  const own = keepingGrants('snapshots');
+  const settings = {
+    ...own,
+    site: { productUrl: [], intervalMs: 15_000 },
+    aws: { region: 'x', bucket: 'fleet-bucket' },
+  };
+  const chunks = [{ index: 1, first: 1, last: 4, hosts: { sliceOf: null, leftMs: 5_000 } }];
+  const urls = new Map(URLS.map((url, i) => [`p${i + 1}`, url]));
+  const { id } = await createRun(bench, 4, { settings: settings as never, urls, chunks });
+  await createInstance(bench, id, 0);
+  await bound(bench, id).fleet.patch(at(0), { address: '192.0.2.7' });
+  await bound(bench, id).work.grant(at(0), ['1-1'], 9);
+  await bound(bench, id).work.noteHosts(at(0), [{ host: HOST, delayMs: 20_000, notBeforeMs: NOW + 60_000 }]);
+  const failure = { outcome: 'failed', reason: 'robots', detail: 'robots.txt forbids it' };
+  await load(bench, id, [stored(1, URLS[0]), { ...stored(2, URLS[1]), ...failure } as never]);
+  return id;
+}
+
+beforeEach(async () => {
+  folder = tempDir('crawlfleet-hosts-command-');
+  test = await createTestDatabase('sqlite');
+  bench = await openBench(test);
+  configure('hosts: any, interval: 15s');
+});
+afterEach(async () => {
+  await bench.db.close();
+  await test.drop();
+  folder.remove();
+});
+
+describe('hosts deny and pace', () => {
+  it('store what is asked of the whole domain, say so, and take it back', async () => {
+    expect(await hosts('deny', 'https://www.Shop.example:8443/item/1')).toBe(0);
+    expect(documents).toEqual([{ host: HOST, denied: true, paceMs: null, mainServer: null }]);
+    expect(lines.join('\n')).toMatch(/^shop\.example: no request any more.*\nIt holds for all names and ports of shop/);
+    expect(await hosts('pace', HOST, '60s')).toBe(0);
+    expect(documents).toEqual([{ host: HOST, denied: true, paceMs: 60_000, mainServer: null }]);
+    expect(await hosts('deny', HOST, '--undo')).toBe(0);
+    expect(await bench.stores.runs.hostRow(HOST)).toMatchObject({ denied: null, paceMs: 60_000 });
+    expect(lines[0]).toContain('1m at least between two requests');
+    expect(await hosts('pace', HOST, '--undo')).toBe(0);
+    expect(await bench.stores.runs.hostRow(HOST)).toMatchObject({ denied: null, paceMs: null });
+    expect(lines[0]).toBe('shop.example: asked in the pace of each run.');
+  });
+
+  it('say which run hears of it, and which does not', async () => {
+    const id = await aRun();
+    const { runs } = bench.stores;
+    await runs.releaseLock(bench.fence);
+    const names = lockNamesOfRun((await runs.get(id))!);
+    const lock = await runs.acquireLock({ owner: 'tests', names, nowMs: Date.now(), leaseMs: 60_000 });
+    const { fence } = lock as { fence: number };
+    await runs.renewLock(fence, Date.now(), 60_000, id);
+    await hosts('deny', HOST);
+    expect(documents).toMatchObject([{ mainServer: 'tests' }]);
+    expect(lines.join('\n')).toContain(`Run ${id} keeps to it from the next heartbeat`);
+    await runs.releaseLock(fence);
+    await hosts('deny', HOST);
+    expect(lines.join('\n')).toContain(`! No main server is at work on run ${id}`);
+  });
+
+  it('warn where the configuration is of one site', async () => {
+    configure('product_url: "http://shop.example/{id}"');
+    expect(await hosts('deny', HOST)).toBe(0);
+    expect(lines.join('\n')).toContain('! Only runs with site.hosts: any keep to it');
+  });
+
+  it.each([
+    ['forget', HOST],
+    ['show'],
+    ['show', HOST, '--undo'],
+    ['show', HOST, 'b.example'],
+    ['deny', 'abuse@shop.example'],
+    ['deny', HOST, '60s'],
+    ['pace', HOST],
+    ['pace', HOST, '100ms'],
+    ['pace', HOST, '60s', '--undo'],
+    ['pace', HOST, '60s', '70s'],
+  ])('refuse %s %s %s', async (action, ...words) => {
+    await expectFault(hosts(action, ...words), 'usage');
+    expect(await bench.stores.runs.hostRow(HOST)).toBeNull();
+  });
+});
+
+describe('hosts show', () => {
+  it('says plainly that nothing is there', async () => {
+    expect(await hosts('show', HOST)).toBe(0);
+    expect(documents).toMatchObject([{ host: HOST, isKnown: false, denied: false, last: null }]);
+    expect(lines.join('\n')).toContain('nothing is stored');
+  });
+
+  it('names the last run and instance, the records, and where each request is logged', async () => {
+    const id = await aRun();
+    await hosts('pace', HOST, '60s');
+    expect(await hosts('show', `http://www.${HOST}/1`)).toBe(0);
+    expect(documents).toMatchObject([
+      {
+        host: HOST,
+        isKnown: true,
+        denied: false,
+        paceMs: 60_000,
+        wishedAt: expect.stringMatching(/Z$/),
+        crawlDelayMs: 20_000,
+        notBefore: new Date(NOW + 60_000).toISOString(),
+        last: {
+          run: id,
+          slot: 0,
+          epoch: 1,
+          instance: { id: 'i-0-1', address: '192.0.2.7' },
+          state: 'planned',
+          dryRun: true,
+          records: { records: 4, stored: 1, gone: 0, failed: { robots: 1 }, open: 2 },
+          requestLogs: { bucket: 'fleet-bucket', run: `runs/${id}/`, instance: `runs/${id}/0/1/` },
+        },
+      },
+    ]);
+    const text = lines.join('\n');
+    expect(text).toContain(`shop.example, to which http://www.${HOST}/1 belongs`);
+    expect(text).toContain('4: 1 stored, 0 gone, 1 failed (robots 1), 2 open');
+    expect(text).toContain('slot 0.1: i-0-1, 192.0.2.7');
+    expect(text).toContain(`orchestrator verify ${id}`);
+  });
+
+  it('goes without what retention has removed, and without the run', async () => {
+    const id = await aRun();
+    const { knex } = bench.db;
+    await knex('crawlfleet_runs').where({ id }).update({ pruned_at: NOW });
+    await hosts('show', HOST);
+    expect(documents).toMatchObject([{ last: { run: id, records: null } }]);
+    expect(lines.join('\n')).toContain('removed by retention');
+    await knex('crawlfleet_runs').where({ id }).del();
+    await hosts('show', HOST);
+    expect(documents).toMatchObject([{ crawlDelayMs: 20_000, last: { run: id, state: null, requestLogs: null } }]);
+    expect(lines.join('\n')).toContain('of which this database has nothing else');
+  });
+});

@@ -1,0 +1,110 @@
+/**
+ * `orchestrator hosts` from another terminal, while a run crawls many hosts: their own ledger shows what it did.
+ *
+ * @module-tag nightly
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { waitFor } from '../support/processes.ts';
+import { HOST_MAPPING, type HostSpec, pathsOf } from '../support/sites/host-spec.ts';
+import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
+import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
+import { eachEngine } from '../support/mariadb/database.ts';
+import { endOf, type Fleet, makeFleet } from './fleet.ts';
+
+const INTERVAL_MS = 500;
+const PACE_MS = 5_000;
+/** The next heartbeat of every instance, which comes after half a second, on a busy machine. */
+const NEWS_MS = 3_000;
+
+const HOSTS: readonly HostSpec[] = [
+  { name: 'www.denied.test', pages: 80 },
+  { name: 'paced.test', pages: 14 },
+  { name: 'other.test', pages: 60 },
+  { name: 'later.test', pages: 1 },
+];
+
+describe('orchestrator hosts', () => {
+  eachEngine('in the sandbox', (_, engine) => {
+    let world: HostWorld;
+    let namespace: HostsNamespace | null;
+    let fleet: Fleet;
+
+    beforeEach(async () => {
+      world = await openHostWorld({ hosts: HOSTS });
+      namespace = underHostsFile(world.hostsFile(), world.resolvConf());
+      fleet = await makeFleet({
+        engine,
+        productUrl: '',
+        ids: [],
+        ...(namespace === null ? {} : { prefix: namespace.prefix }),
+        config: {
+          site: {
+            product_url: undefined,
+            hosts: 'any',
+            interval: `${INTERVAL_MS}ms`,
+            pages_at_once: 8,
+            allow_private: true,
+            mapping: HOST_MAPPING,
+          },
+          products: { query: 'select id, url from people order by id' },
+          run: { deadline: '120s', min_instances: 2, max_failed: '100%' },
+        },
+      });
+      await fleet.query('create table people (id varchar(300) primary key, url varchar(2000))');
+      const rows = HOSTS.flatMap((host) => pathsOf(host).map((path) => [host.name + path, world.url(host.name, path)]));
+      const values = rows.map(([id, url]) => `('${id}', '${url}')`).join(', ');
+      await fleet.query(`insert into people (id, url) values ${values}`);
+    });
+    afterEach(async () => {
+      await fleet?.remove(process.env['KEEP'] === '1');
+      await world?.close();
+      namespace?.remove();
+    });
+
+    it('denies a host and slows another one from the next heartbeat on', async (context) => {
+      if (namespace === null) return context.skip('no mount namespace for this user');
+      const run = fleet.start('run', '--dry-run', '--json');
+      const isAsked = async (name: string): Promise<boolean> => (await world.ledger()).pagesOf(name).length >= 5;
+      const what = 'five pages of each host';
+      await waitFor(async () => (await isAsked('www.denied.test')) && (await isAsked('paced.test')), {
+        what,
+        timeoutMs: 60_000,
+      });
+      const denied = await fleet.run('hosts', 'deny', world.url('www.denied.test'), '--json');
+      expect(denied.exitCode, denied.stderr).toBe(0);
+      expect(JSON.parse(denied.stdout)).toMatchObject({ host: 'denied.test', denied: true });
+      const deniedFromMs = (await world.nowMs()) + NEWS_MS;
+      const paced = await fleet.run('hosts', 'pace', 'paced.test', `${PACE_MS}ms`, '--json');
+      expect(JSON.parse(paced.stdout), paced.stderr).toMatchObject({ host: 'paced.test', paceMs: PACE_MS });
+      const pacedFromMs = (await world.nowMs()) + NEWS_MS;
+      await sleep(NEWS_MS);
+      const shown = await fleet.run('hosts', 'show', 'denied.test', '--json');
+      const { exitCode, report, stderr } = await endOf(run);
+      expect(exitCode, stderr).toBe(0);
+      expect(JSON.parse(shown.stdout)).toMatchObject({ denied: true, last: { run: report.run, dryRun: true } });
+      const ledger = await world.ledger();
+      const times = (name: string): number[] => ledger.requestsOf(name).map(({ atMs }) => atMs);
+      expect(times('www.denied.test').filter((ms) => ms > deniedFromMs)).toEqual([]);
+      expect(times('other.test').filter((ms) => ms > deniedFromMs).length).toBeGreaterThan(10);
+      const slow = times('paced.test').filter((ms) => ms > pacedFromMs);
+      expect(slow.length).toBeGreaterThan(2);
+      expect(Math.min(...slow.slice(1).map((ms, i) => ms - slow[i]!))).toBeGreaterThanOrEqual(PACE_MS);
+      expect(ledger.groupsFasterThan(INTERVAL_MS)).toEqual([]);
+      const items = await fleet.query(
+        "select outcome, reason, detail from crawlfleet_items where path like '%denied.test%'",
+      );
+      const failed = items.filter(({ outcome }) => outcome === 'failed');
+      expect(failed.length).toBeGreaterThan(20);
+      for (const item of failed)
+        expect(item).toMatchObject({ reason: 'redirect', detail: 'denied.test is denied (orchestrator hosts deny)' });
+      expect(report.products).toMatchObject({ planned: 155, stored: 155 - failed.length, failed: failed.length });
+      const after = await fleet.run('hosts', 'show', 'paced.test', '--json');
+      expect(JSON.parse(after.stdout)).toMatchObject({
+        paceMs: PACE_MS,
+        crawlDelayMs: null,
+        last: { run: report.run, records: { records: 14, stored: 14, open: 0, failed: {} } },
+      });
+    });
+  });
+});
