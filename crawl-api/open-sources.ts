@@ -91,7 +91,7 @@ function openHostSources(parts: SourceParts, guard: AddressGuard, openExtractor:
     browser: null,
     hosts: {
       resolve: (name) => names.resolve(name, family),
-      askRobots: (origin, url, timeoutMs) => askRobots({ ...asker, origin, timeoutMs }, url),
+      askRobots: (origin, url, how) => askRobots({ ...asker, origin, ...how }, url),
     },
     broken: new Promise(() => {}),
   };

@@ -8,7 +8,7 @@ import type { FollowRules } from '../../shared/domain/follow-rules.ts';
 import { isAllowed, ROBOTS_PATH } from '../../shared/domain/robots.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
-import type { RobotsAnswer } from '../../shared/adapters/robots-fetcher.ts';
+import type { RobotsAnswer, RobotsRequest } from '../../shared/adapters/robots-fetcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import type { PageResult } from '../fetch/page-result.ts';
@@ -22,7 +22,11 @@ import type { HostRefusals } from './host-refusals.ts';
 import type { NetworkWatch } from './network-watch.ts';
 
 /** Asks for a robots.txt once. Never rejects. */
-type AskRobots = (origin: string, url: string, timeoutMs: number) => Promise<RobotsAnswer>;
+type AskRobots = (
+  origin: string,
+  url: string,
+  how: Required<Pick<RobotsRequest, 'timeoutMs' | 'onConnected'>>,
+) => Promise<RobotsAnswer>;
 
 /** The most that a host has for its first answer, connection included: most of those that take longer never answer. */
 const FIRST_ANSWER_MS = 5_000;
@@ -99,8 +103,14 @@ export class HostPolicy implements DomainPolicy {
     const origin = this.#originOf(robotsUrl);
     const timeoutMs = Math.min(site.timeoutMs, this.silent === 0 ? FIRST_ANSWER_MS : ANSWER_MS);
     const atMs = clock.now();
-    const answer = await askRobots(origin, robotsUrl, timeoutMs);
-    if (work.aborted) return 'aborted';
+    let isOver = false;
+    // The lease may have ended while the connection was made.
+    const onConnected = (): void => {
+      isOver = !this.#parts.queue.isLeased;
+      if (isOver) throw new Error('the lease is over');
+    };
+    const answer = await askRobots(origin, robotsUrl, { timeoutMs, onConnected });
+    if (work.aborted || isOver) return 'aborted';
     if (answer.kind === 'moved') {
       await this.#noteMove(origin, answer.to, atMs, work);
       return String(answer.status);

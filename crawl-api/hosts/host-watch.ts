@@ -1,18 +1,30 @@
-/** The address watch of one of many hosts: no latency counts, and after a rest a single refusal is enough. */
+/**
+ * The address watch of one of many hosts: no latency counts, and a second refusal is believed, whatever process got the
+ * first one; after a rest a single one is.
+ */
 import { type Advice, AddressWatch } from '../politeness/address-watch.ts';
 import type { Judgement } from '../politeness/judgement.ts';
 
-export class HostWatch extends AddressWatch {
-  readonly #isOnProbation: () => boolean;
+interface HostWatchParts {
+  /** The host has refused this address, and has shown no right page since. */
+  isSuspected: () => boolean;
+  /** It has refused a page for the first time. */
+  onRefusal: () => void;
+}
 
-  /** @param isOnProbation the host has refused this address, has rested, and has shown no right page since */
-  constructor(isOnProbation: () => boolean) {
+export class HostWatch extends AddressWatch {
+  readonly #parts: HostWatchParts;
+
+  constructor(parts: HostWatchParts) {
     super();
-    this.#isOnProbation = isOnProbation;
+    this.#parts = parts;
   }
 
   override seen(judgement: Judgement, known: { canAsk: boolean; held: number }): Advice {
-    if (judgement.kind === 'refusal' && this.#isOnProbation()) return 'ban';
+    if (judgement.kind === 'refusal') {
+      if (this.#parts.isSuspected()) return 'ban';
+      this.#parts.onRefusal();
+    }
     const advice = super.seen(judgement, known);
     // No page was ever right there: a parked name, or another kind of page than the mapping reads.
     return advice === 'suspect' ? 'accept' : advice;

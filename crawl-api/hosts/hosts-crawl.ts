@@ -182,7 +182,11 @@ export class HostsCrawl implements Crawl {
     const { state } = queue;
     const policy = new HostPolicy({ ...this.#p, domain, refusals: this.#refusals, network: this.#network });
     const pacer = new Pacer(clock, () => queue.intervalAt(domain), state.at(domain).lastStartMs !== null);
-    const watch = new HostWatch(() => state.at(domain).bans > 0 && state.at(domain).rightPages === 0);
+    const isSuspected = (): boolean => {
+      const { refused, bans, rightPages } = state.at(domain);
+      return refused || (bans > 0 && rightPages === 0);
+    };
+    const watch = new HostWatch({ isSuspected, onRefusal: () => queue.recordRefusal(domain) });
     const crawl = new DomainCrawl({
       ...this.#p,
       domain,

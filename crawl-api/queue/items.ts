@@ -107,6 +107,12 @@ export class Items {
     return this.#listOf(state, domain);
   }
 
+  /** The domains with an open product. */
+  *openDomains(): Generator<number> {
+    for (const [domain, lists] of this.#domains.entries())
+      if (lists !== undefined && lists.pending.size + lists.postponed.size + lists.held.size > 0) yield domain;
+  }
+
   /** The items of all domains in these states. */
   *in(...states: readonly OpenState[]): Generator<Item, undefined> {
     for (const lists of this.#domains) for (const state of states) if (lists !== undefined) yield* lists[state];

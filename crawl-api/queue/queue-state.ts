@@ -47,6 +47,8 @@ interface DomainState {
   rightPages: number;
   /** Id of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
   lastStored: string | null;
+  /** Of many hosts: it has refused a page, and no page was right since. */
+  refused: boolean;
   /** Of many hosts: why it is asked nothing more; null: it is. */
   givenUp: { reason: FailureReason; detail: string; isDenied?: true } | null;
   /** Of many hosts: its longest Crawl-delay that is known; 0 without one. */
@@ -134,6 +136,7 @@ export class QueueState {
         bans: 0,
         rightPages: 0,
         lastStored: null,
+        refused: false,
         givenUp: null,
         delayMs: 0,
         paceMs: 0,
@@ -165,6 +168,16 @@ export class QueueState {
     let lastMs = 0;
     for (const { pausedUntilMs } of this.#domains.values()) lastMs = Math.max(lastMs, pausedUntilMs);
     return lastMs;
+  }
+
+  /** Of many hosts: when the first of those with open products may be asked that all rest; 0 where one does not. */
+  get allRestUntilMs(): number {
+    let firstMs = Infinity;
+    for (const domain of this.items.openDomains()) {
+      firstMs = Math.min(firstMs, this.#domains.get(domain)?.pausedUntilMs ?? 0);
+      if (firstMs === 0) return 0;
+    }
+    return firstMs === Infinity ? 0 : firstMs;
   }
 
   /** Id of a product of this domain that is known to be right; null when none is. */
@@ -206,6 +219,7 @@ export class QueueState {
     robots: ({ policy }) => (this.robots = policy),
     'origin-robots': (record) => this.#readRobots(record),
     'host-notes': ({ notes }) => notes.forEach((note) => this.#noteHost(note)),
+    refused: ({ domain = 0 }) => (this.at(domain).refused = true),
     rested: (record) => this.#rest(record),
     'given-up': ({ domain = 0, reason, detail }) => {
       this.at(domain).givenUp = { reason, detail };
@@ -410,9 +424,10 @@ export class QueueState {
     if (n !== CANARY_PAGE) this.#underWay.push(n);
     const item = this.items.get(n);
     if (item) this.#touch(item);
-    // Nothing of a host that was asked for its rules is untouched.
-    if (what === 'robots') for (const waiting of this.items.at('pending', domain)) this.#touch(waiting);
     const at = this.at(domain);
+    // Nothing of one of many hosts that was asked is untouched: not what was granted before that either.
+    if (at.lastStartMs === null && this.#numbers.ofHost !== undefined)
+      for (const waiting of this.items.at('pending', domain)) this.#touch(waiting);
     if (at.lastStartMs !== null) {
       const gapMs = atMs - at.lastStartMs;
       if (this.minGapMs === null || gapMs < this.minGapMs) this.minGapMs = gapMs;
@@ -479,6 +494,7 @@ export class QueueState {
     at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
     at.bans++;
     at.rightPages = 0;
+    at.refused = false;
     this.hostNews.add(domain);
     this.#returnHeld(this.heldAt(domain));
   }
@@ -513,6 +529,7 @@ export class QueueState {
 
   /** Applies each held result of the domain as if it had just come in, with nothing against it. */
   #acceptHeld(domain: number): void {
+    this.at(domain).refused = false;
     for (const { item, result } of this.#returnHeld(this.heldAt(domain))) {
       const retry = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
       if (retry) this.#postpone(item.n, result);
@@ -569,6 +586,7 @@ export class QueueState {
       const at = this.at(item.domain);
       at.lastStored = result.id;
       at.rightPages++;
+      at.refused = false;
       at.okAtMs = Math.max(at.okAtMs ?? 0, Date.parse(result.at));
     }
     this.lines.add(result);

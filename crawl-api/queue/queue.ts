@@ -313,6 +313,11 @@ export class Queue {
     this.#tell({ t: 'answered', atMs: this.localMs, answer, ...atDomain(domain) });
   }
 
+  /** One of many hosts has refused a page. */
+  recordRefusal(domain: number): void {
+    this.#tell({ t: 'refused', ...atDomain(domain) });
+  }
+
   /** Writes a record that nothing depends on: on a full disk it is left out. */
   #tell(record: JournalRecord): void {
     try {
@@ -445,10 +450,10 @@ export class Queue {
 
   progress(pageMs: number | null, uploadMs: number | null = null): Progress {
     const { items, openCount, counts, requests, minGapMs, rendered, canaries } = this.state;
-    // Of many hosts each is up or down, and wants a pause, by itself.
+    // Of many hosts each is up or down, and wants a pause, by itself: this instance rests when all of them do.
     const isOneSite = this.#defaults.leaseMs === undefined;
     const okAtMs = isOneSite ? this.state.okAtMs : this.state.lastOkAtMs;
-    const pausedUntilMs = isOneSite ? this.state.pausedUntilMs : 0;
+    const pausedUntilMs = isOneSite ? this.state.pausedUntilMs : this.state.allRestUntilMs;
     const { tried, unavailable, served, replies } = this.tally;
     const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
     const misses = this.state.misses.list();

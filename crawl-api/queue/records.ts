@@ -57,6 +57,8 @@ export type JournalRecord =
   | ({ t: 'origin-robots'; origin: string; policy: RobotsPolicy; atMs: number } & AtDomain)
   /** Of many hosts: what the main server knows of some of them. */
   | { t: 'host-notes'; notes: HostNote[] }
+  /** One of many hosts has refused a page: after a second one it rests, whatever process asks for it. */
+  | ({ t: 'refused' } & AtDomain)
   /** One of many hosts refuses this address: it rests, and its held products are pending again. */
   | ({ t: 'rested'; untilMs: number; evidence: Evidence } & AtDomain)
   /** One of many hosts is asked nothing more in this run: its products fail for that reason. */

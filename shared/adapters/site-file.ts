@@ -30,6 +30,8 @@ export interface SiteRequest {
   /** Source address; chosen by the system when not given. */
   localAddress?: string;
   lookup?: Lookup;
+  /** Called when a connection stands; throws when nothing may be sent any more. */
+  onConnected?: () => void;
 }
 
 export type SiteReply<T> =
@@ -61,6 +63,7 @@ export async function readSiteFile<T>(
     }),
     connectTimeoutMs: timeoutMs,
     ...(lookup ? { lookup } : {}),
+    onConnected: request.onConnected,
   });
   // Some sites answer only once they get their cookie back. It ends with this file.
   const cookies = new CookieJar(clock);

@@ -18,6 +18,8 @@ export interface TargetOptions {
   connectTimeoutMs: number;
   /** Queries DNS; tests replace it. */
   lookup?: Lookup;
+  /** Called when a connection stands; throws when nothing may be sent any more. */
+  onConnected?: (() => void) | undefined;
 }
 
 export function createTargetDispatcher(options: TargetOptions): Agent {
@@ -43,6 +45,12 @@ export function createTargetDispatcher(options: TargetOptions): Agent {
       if (family !== 0 && ownFamily !== 0 && family !== ownFamily) return callback(familyError(ownFamily), null);
       connect({ ...target, ...bound }, (...[error, socket]) => {
         if (error) return callback(error, null);
+        try {
+          options.onConnected?.();
+        } catch (fault) {
+          socket.destroy();
+          return callback(fault as Error, null);
+        }
         normaliseReplies(socket);
         callback(null, socket);
       });

@@ -1,13 +1,14 @@
 /** The crawl of many hosts with all its parts on a virtual clock, against hosts that the test simulates. */
 import type { FetchHooks, PageAnswer, PageResult, PageSource } from '../../../../crawl-api/fetch/page-result.ts';
 import { compileRequests } from '../../../../crawl-api/fetch/compile-requests.ts';
-import { HostsCrawl } from '../../../../crawl-api/hosts/hosts-crawl.ts';
+import { HostsCrawl, type HostsCrawlParts } from '../../../../crawl-api/hosts/hosts-crawl.ts';
 import { compileFollowRules } from '../../../../crawl-api/politeness/follow-rules.ts';
 import { PageTimes } from '../../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../../crawl-api/politeness/site-rules.ts';
 import type { CrawlEnd } from '../../../../crawl-api/queue/crawl-ending.ts';
 import { isOpen } from '../../../../crawl-api/queue/items.ts';
+import { toFailure } from '../../../../crawl-api/queue/item-result.ts';
 import type { Queue } from '../../../../crawl-api/queue/queue.ts';
 import type { RobotsAnswer } from '../../../../shared/adapters/robots-fetcher.ts';
 import { ANY_HOST } from '../../../../shared/domain/domains.ts';
@@ -61,6 +62,8 @@ export interface HostSceneOptions {
   pagesAtOnce?: number;
   pageMs?: number;
   silentMs?: number;
+  /** Until a connection stands. */
+  connectMs?: number;
   /** Addresses by name; the name itself unless given. A name without one: null. */
   addresses?: (name: string) => string | null;
   journal?: MemoryJournal;
@@ -83,6 +86,7 @@ export async function openHostScene({
   pagesAtOnce = 2,
   pageMs = 200,
   silentMs = 5_000,
+  connectMs = 0,
   addresses = (name) => name,
   journal,
   clock: given,
@@ -104,6 +108,7 @@ export async function openHostScene({
     ...(journal && { journal }),
   });
   queue.recordProcess();
+  queue.recoverDeath((item) => toFailure({ item, url: item.id, nowMs: clock.now() }, 'poison', 'it died twice'));
   const sent: Sent[] = [];
   const tries = new Map<string, number>();
   const triesOf = (url: string): number => {
@@ -123,6 +128,7 @@ export async function openHostScene({
     fetch: (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> =>
       during(async () => {
         const result = world(url, triesOf(url));
+        await clock.sleep(connectMs, signal);
         hooks.onStart();
         note(url);
         if (result === 'silence') {
@@ -137,13 +143,19 @@ export async function openHostScene({
       }),
     close: () => Promise.resolve(),
   };
-  const askRobots = (_origin: string, url: string, timeoutMs: number): Promise<RobotsAnswer> =>
+  const askRobots: HostsCrawlParts['askRobots'] = (_origin, url, { timeoutMs, onConnected }) =>
     during(async () => {
       const answer = rules(url, triesOf(url));
+      const unavailable = robots({ access: 'none', source: `${url} is unavailable` });
+      await clock.sleep(connectMs);
+      try {
+        onConnected();
+      } catch {
+        return { kind: 'read', status: null, policy: unavailable };
+      }
       note(url);
       await clock.sleep(answer === 'silence' ? timeoutMs : pageMs);
-      if (answer === 'silence')
-        return { kind: 'read', status: null, policy: robots({ access: 'none', source: `${url} is unavailable` }) };
+      if (answer === 'silence') return { kind: 'read', status: null, policy: unavailable };
       return answer ?? rulesOf({ source: `${url} does not exist` });
     });
   const { site: base, mapping } = oneTitle('http://shop.example/{id}');

@@ -135,6 +135,22 @@ describe('the crawl of many hosts', () => {
     expect(scene.sent.length).toBeGreaterThan(before);
   });
 
+  it('sends nothing, robots.txt neither, where the lease ends while it connects', async () => {
+    const scene = await openHostScene({ isMute: true, connectMs: 4_000, pagesAtOnce: 8 });
+    const urls = Array.from({ length: 4 }, (_, i) => page('a.example', String(i)));
+    scene.beat();
+    await scene.run(LEASE_MS - 22_000);
+    await scene.give(urls);
+    await scene.run(20_000);
+    await scene.give(['b', 'c', 'd'].map((host) => page(`${host}.example`, '1')));
+    await scene.run(HOUR);
+    expect(scene.sent.map(({ url }) => url)).toEqual(['https://a.example/robots.txt']);
+    scene.beat();
+    await scene.run(100_000);
+    expect(new Set(Object.values(scene.outcomes()))).toEqual(new Set(['stored']));
+    expect(Object.keys(scene.outcomes())).toHaveLength(7);
+  });
+
   it('gives a host up that never answers, and asks the others meanwhile', async () => {
     const scene = await openHostScene({
       rules: (url) => (url.includes('dead') ? 'silence' : undefined),
@@ -217,6 +233,23 @@ describe('the crawl of many hosts', () => {
     expect(times).toHaveLength(2);
     expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(20 * 60);
     expect(Object.values(scene.outcomes())).toEqual(['banned', 'banned', 'banned']);
+  });
+
+  it('says that it rests itself while all its hosts do, and only then', async () => {
+    const scene = await openHostScene({ world: (url) => (url.includes('a.example') ? refused(429, HOUR) : fine(url)) });
+    await scene.give([
+      ...['1', '2'].map((name) => page('a.example', name)),
+      ...['1', '2'].map((n) => page('b.example', n)),
+    ]);
+    const rests: number[] = [];
+    for (let i = 0; i < 12; i++) {
+      await scene.run(5_000);
+      rests.push(scene.queue.progress(null).restMs);
+    }
+    expect(rests[4]).toBe(0);
+    expect(rests.at(-1)).toBeGreaterThan(HOUR - 60_000);
+    await scene.run(2 * HOUR);
+    expect(scene.queue.progress(null)).toMatchObject({ pending: 0, restMs: 0 });
   });
 
   it('tells the main server of a rest, and goes on slower after it', async () => {
@@ -343,6 +376,23 @@ describe('the crawl of many hosts', () => {
     expect(Object.values(second.outcomes())).toEqual(['banned', 'banned', 'banned']);
   });
 
+  it.each([1, 3])(
+    'asks once more after a refusal, also if the process dies then (%i good pages before)',
+    async (good) => {
+      const names = ['1', '2', '3', '4', '5', '6'];
+      const world = (url: string) => (Number(url.at(-1)) > good ? refused(403) : fine(url));
+      const first = await openHostScene({ world });
+      await first.give(names.map((name) => page('a.example', name)));
+      while (!first.journal.records.some(({ t }) => t === 'refused')) await first.run(1_000);
+      first.stop.abort();
+      await first.run(0);
+      const second = await openHostScene({ world, journal: first.journal, clock: first.clock });
+      await second.run(55_000);
+      expect(second.of('a.example').filter(([, path]) => path !== '/robots.txt')).toHaveLength(1);
+      expect(first.journal.records.filter(({ t }) => t === 'rested')).toHaveLength(1);
+    },
+  );
+
   it('asks a host that is due, however often it looks at the clock', async () => {
     const clock = new VirtualClock(START_MS);
     let looks = 0;
@@ -353,6 +403,18 @@ describe('the crawl of many hosts', () => {
     await scene.run(60_000);
     expect(Object.values(scene.outcomes())).toEqual(['stored', 'stored']);
   });
+
+  it.each(['respect', 'ignore'] as const)(
+    'returns no chunk of a host that it has asked (robots: %s)',
+    async (rules) => {
+      const scene = await openHostScene({ site: { robots: rules } });
+      await scene.give([page('a.example', '1')]);
+      await scene.give([page('a.example', '2')]);
+      await scene.run(300);
+      await scene.follow({ transfer: [...scene.queue.state.chunks.keys()] });
+      expect(scene.queue.transferredChunks()).toEqual([]);
+    },
+  );
 
   it('returns chunks of hosts that it has not asked, and no others', async () => {
     const scene = await openHostScene({ pagesAtOnce: 1 });
