@@ -51,6 +51,9 @@ export function canMoveInstance(from: InstancePhase, to: InstancePhase): boolean
   return INSTANCE_MOVES[from].includes(to);
 }
 
+/** Phases in which heartbeats count: an instance that is given up must not learn that it has been heard. */
+export const isHeard = (phase: InstancePhase): boolean => isServing(phase) || phase === 'done';
+
 /** Phases in which the instance may hold products or results, so its silence matters. */
 export function isServing(phase: InstancePhase): boolean {
   return phase === 'ready' || phase === 'crawling' || phase === 'banned' || phase === 'uploading';

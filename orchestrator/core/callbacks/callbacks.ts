@@ -8,7 +8,7 @@ import { parseManifestKey } from '../../../shared/domain/keys.ts';
 import { isAnyHost } from '../../../shared/domain/domains.ts';
 import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
 import { MAX_CHUNK } from '../../../shared/domain/sharing.ts';
-import { isServing } from '../../../shared/domain/states.ts';
+import { isHeard, isServing } from '../../../shared/domain/states.ts';
 import {
   COMPLETION_PATH,
   completionSchema,
@@ -235,7 +235,7 @@ export class Callbacks {
     const core = this.#core;
     const { progress, problem } = heartbeat;
     if (!(await core.fleet.heartbeat(known, { counter: sender.counter, progress, problem })))
-      return refuse(409, 'this counter has been used');
+      return refuse(409, 'this counter has been used, or the epoch is given up');
     // Before the reply: after it the host may be asked again, and its next owner must know what this one knows.
     const heard = hostNotesOf(heartbeat, core.clock.now());
     if (heard.length > 0) await core.work.noteHosts(known, heard);
@@ -414,7 +414,7 @@ const needsCanaryPage = ({ progress }: Heartbeat, { totals }: World): boolean =>
 
 /** A newer epoch has its slot, or it is given up. */
 function isFenced({ record, world }: Received): boolean {
-  if (!isServing(record.phase) && record.phase !== 'done') return true;
+  if (!isHeard(record.phase)) return true;
   return (world.fleet.latest.get(record.slot)?.epoch ?? 0) > record.epoch;
 }
 

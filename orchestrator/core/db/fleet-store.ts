@@ -4,7 +4,13 @@
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { canMoveInstance, INSTANCE_PHASES, type InstancePhase, isServing } from '../../../shared/domain/states.ts';
+import {
+  canMoveInstance,
+  INSTANCE_PHASES,
+  type InstancePhase,
+  isHeard,
+  isServing,
+} from '../../../shared/domain/states.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { Hello, Progress } from '../../../shared/wire/callbacks.ts';
 import type { LaunchRequest } from '../cloud/compute.ts';
@@ -191,8 +197,10 @@ export class KnexFleetStore extends BoundRun implements FleetStore {
     let tries = 0;
     return this.query(async (knex) => {
       tries++;
-      // One that is given up has no lease to extend: its hosts rest from the last heartbeat that was accepted before.
-      const row = knex(INSTANCES).where(key).where('counter', '<', counter).whereNot({ phase: 'lost' });
+      const row = knex(INSTANCES)
+        .where(key)
+        .where('counter', '<', counter)
+        .whereIn('phase', INSTANCE_PHASES.filter(isHeard));
       if ((await this.update(knex, row, { ...own, problem })) > 0) return true;
       if (tries === 1) return false;
       const written = knex(INSTANCES).where(key).where(own);

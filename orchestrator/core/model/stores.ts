@@ -405,7 +405,7 @@ export interface FleetStore extends FleetReader {
    * EC2 gave; `too-late` when the phase is past `ready` or given up. The secrets key is that of the last hello.
    */
   hello(at: EpochId, hello: Hello): Promise<HelloResult>;
-  /** Records a heartbeat whose counter is higher than any before; false for a replay, and of a lost instance. */
+  /** Records a heartbeat whose counter is higher than any before; false for a replay, and of one that is given up. */
   heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean>;
   /** Records an incident, updates the open one, or with null ends it. Idempotent. */
   recordIncident(at: EpochId, incident: IncidentReport | null): Promise<void>;

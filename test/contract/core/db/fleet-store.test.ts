@@ -283,4 +283,15 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect(await beat(5, NOW + 50)).toBe(false);
     expect(await fleet.get(at(0))).toMatchObject({ counter: 4, lastHeartbeatAtMs: NOW + 40 });
   });
+
+  it('records no heartbeat of an instance that is given up: its hosts are free by the last one', async () => {
+    const { id } = await createRun(bench(), 1);
+    await createInstance(bench(), id, 0);
+    const store = (ms: number) => bound(bench(), id, { nowMs: NOW + ms }).fleet;
+    const beat = (counter: number) => ({ counter, progress: PROGRESS, problem: null });
+    expect(await store(10).heartbeat(at(0), beat(1))).toBe(true);
+    await store(20).move(at(0), 'crawling', 'lost');
+    expect(await store(30).heartbeat(at(0), beat(2))).toBe(false);
+    expect(await store(30).get(at(0))).toMatchObject({ counter: 1, lastHeartbeatAtMs: NOW + 10 });
+  });
 });
