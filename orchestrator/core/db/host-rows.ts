@@ -1,6 +1,7 @@
 /** Rows of crawlfleet_hosts: what is known of each host over all runs of a database. */
 import type { Knex } from 'knex';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import type { HostNote, HostRecord, HostWish, NotedHost } from '../model/stores.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
@@ -57,7 +58,10 @@ export async function writeClaims(trx: Knex.Transaction, claims: readonly Claim[
     await trx(HOSTS).insert(piece).onConflict('host').merge(['run_id', 'slot', 'epoch', 'first_n', 'last_n']);
 }
 
-/** No request to the hosts of which an instance had the last grant before this time. */
+/**
+ * No request to the hosts of which an instance had the last grant before this time; later where a gap is known that is
+ * longer than that of the run.
+ */
 export async function restHosts(
   trx: Knex.Transaction,
   owner: { run_id: string } & EpochId,
@@ -66,9 +70,19 @@ export async function restHosts(
   await trx(HOSTS)
     .where(owner)
     .where((earlier) => void earlier.whereNull('not_before').orWhere('not_before', '<', notBeforeMs))
-    // What the rest of a chunk counts with is the interval alone.
-    .update({ not_before: trx.raw('? + coalesce(delay_ms, 0) + coalesce(pace_ms, 0)', [notBeforeMs]) });
+    .update({ not_before: notBeforeMs });
+  const known = trx(HOSTS).where((any) => void any.whereNotNull('delay_ms').orWhereNotNull('pace_ms'));
+  const slow = await rowsOf<HostRow>(known.where(owner).orderBy('host').forUpdate());
+  const rows = slow.map((row) => ({
+    host: row.host,
+    not_before: raised(row.not_before, Math.ceil(notBeforeMs + ownGapMs(row))),
+  }));
+  for (const piece of inPieces(rows, LIST)) await trx(HOSTS).insert(piece).onConflict('host').merge(['not_before']);
 }
+
+/** The gap that the host itself or an operator asks for. */
+const ownGapMs = ({ delay_ms, pace_ms }: HostRow): number =>
+  hostGapMs(0, Math.max(toNumber(delay_ms), toNumber(pace_ms)));
 
 /** Raises what is known of those of these hosts of which the instance had the last grant. */
 export async function raiseNotes(

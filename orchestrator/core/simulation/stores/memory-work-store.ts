@@ -2,6 +2,7 @@
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { kindText, missReason } from '../../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../../shared/domain/outcome.ts';
+import { hostGapMs } from '../../../../shared/domain/host-policy.ts';
 import { isServing } from '../../../../shared/domain/states.ts';
 import { beginsAtMs, NOT_NEXT_MS, nextDueAtMs } from '../../../../shared/domain/sharing.ts';
 import type {
@@ -97,6 +98,7 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
       const left = [...hostsOf(own)].filter((sliceOf) => isOwner(run, sliceOf, at));
       const products = own.reduce((sum, chunk) => sum + nextGeneration(run, chunk, freeAtMs), 0);
       for (const sliceOf of left) leaveHost(run, sliceOf, at, freeAtMs ?? null);
+      if (freeAtMs !== undefined) restSlowHosts(run, at, freeAtMs);
       return products;
     });
   }
@@ -239,6 +241,18 @@ function openItems(run: MemoryRun, chunk: MemoryChunk): MemoryItem[] {
 }
 
 const hostOf = ({ url, id }: MemoryItem): string | null => hostOfItem({ path: url ?? id });
+
+/** Those with a Crawl-delay: the run's own gap is in `freeAtMs`. */
+function restSlowHosts(run: MemoryRun, at: EpochId, freeAtMs: number): void {
+  const slow = [...run.hosts].filter(([, { delayMs }]) => delayMs > 0);
+  if (slow.length === 0) return;
+  const own = lastGrantsOf(run, at);
+  for (const [host, note] of slow) {
+    if (!own.has(host)) continue;
+    const untilMs = Math.ceil(freeAtMs + hostGapMs(0, note.delayMs));
+    run.hosts.set(host, { ...note, notBeforeMs: Math.max(note.notBeforeMs, untilMs) });
+  }
+}
 
 /** The hosts of which an instance had the last grant. Found only where something is noted: URLs take long to read. */
 function lastGrantsOf(run: MemoryRun, at: EpochId): Set<string> {

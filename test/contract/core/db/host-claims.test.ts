@@ -409,6 +409,24 @@ onEveryEngine('Notes about hosts', (bench) => {
     await run.after(0).noteHosts(at(0), [{ host: b, delayMs: 1_000 }]);
     expect(await run.after(0).hostNotes(['1-2'])).toEqual([note]);
   });
+
+  it('lets a host with a Crawl-delay rest for that when its owner is gone, and others for a gap', async () => {
+    const [slow, resting] = [newHost(), newHost()];
+    const run = await openRun(bench(), [
+      [slow, 1],
+      [resting, 1],
+    ]);
+    await run.grant('1-1');
+    await run.after(0).noteHosts(at(0), [
+      { host: slow, delayMs: 20_000 },
+      { host: resting, delayMs: 20_000, notBeforeMs: NOW + 90_000 },
+    ]);
+    await run.after(0).returnChunks(at(0), NOW + 1_000);
+    expect(await run.after(0).hostNotes(['1-2'])).toMatchObject([
+      { host: slow, notBeforeMs: NOW + 21_200 },
+      { host: resting, notBeforeMs: NOW + 90_000 },
+    ]);
+  });
 });
 
 onMysql('Hosts and locks of two connections', (bench) => {
