@@ -4,6 +4,7 @@
  */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
+import { restOfLostMs } from './host-rest.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import { likeliestCause, type StallCause, stallKind } from '../model/stall-causes.ts';
 import { adviceFor } from '../model/try-again.ts';
@@ -32,7 +33,8 @@ export function stallLimits(world: World): StallLimits {
   const pageMs = fleet.all.reduce((most, r) => Math.max(most, r.progress?.pageMs ?? 0), 0);
   // However short the run is, requests come an interval apart, and a page takes its time.
   const leastMs = Math.max(FEWEST_GAPS * gapMs, gapMs + PAGES * pageMs);
-  const alarmMs = Math.max(stallWindowMs(run, robots), leastMs);
+  // The last hosts of a night may be those of an instance that is lost.
+  const alarmMs = Math.max(stallWindowMs(run, robots), leastMs, restOfLostMs(run));
   return { alarmMs, endMs: Math.max(windowMs < SHORT_RUN_MS ? windowMs / 4 : SOONEST_END_MS, 2 * alarmMs) };
 }
 

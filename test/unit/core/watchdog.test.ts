@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ANY_HOST } from '../../../shared/domain/domains.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { limitsOf } from '../../../orchestrator/core/model/run-deadlines.ts';
 import { decide } from '../../../orchestrator/core/decide/decide.ts';
@@ -6,6 +7,7 @@ import { ProgressWatch } from '../../../orchestrator/core/observe/progress-watch
 import type { RunSettings } from '../../../orchestrator/core/model/run-settings.ts';
 import type { ActiveStallCauses } from '../../../orchestrator/core/model/stall-causes.ts';
 import type { InstanceRecord } from '../../../orchestrator/core/model/stores.ts';
+import { hostsFreeAtMs } from '../../../orchestrator/core/decide/host-rest.ts';
 import { stallLimits } from '../../../orchestrator/core/decide/watchdog.ts';
 import type { World } from '../../../orchestrator/core/model/world.ts';
 import {
@@ -97,6 +99,17 @@ describe('the watchdog', () => {
     expect(stallLimits(aWorld({ run: runOf(), robots, instances: [] })).alarmMs).toBe(10 * MINUTE_MS);
     const slow = fleetOf({ pageMs: 50_000 });
     expect(stallLimits(aWorld({ run: runOf(), instances: slow })).alarmMs).toBe(160_000);
+  });
+
+  it.each([
+    [4, 15 * MINUTE_MS],
+    [1 / 40, 2],
+  ])('outlasts the rest of hosts whose owner is lost, in a run of many hosts (%f h)', (hours, endMs) => {
+    const run = runOf(hours, { productUrl: ANY_HOST });
+    const { alarmMs, endMs: end } = stallLimits(aWorld({ run, instances: [] }));
+    const lost = { lastHeartbeatAtMs: START_MS, cloudState: 'running' as const };
+    expect(alarmMs).toBeGreaterThanOrEqual(hostsFreeAtMs(run, lost, 'lost', START_MS)! - START_MS);
+    expect(end).toBe(Math.max(endMs, 2 * alarmMs));
   });
 
   const NONE_WAITS = { work: ALL_GRANTED };
