@@ -41,6 +41,8 @@ export interface TestSandboxOptions {
   /** Default: a temporary folder that `stop` removes. */
   dataDir?: string;
   port?: number;
+  /** Put before the program, such as that of a namespace. */
+  prefix?: readonly [file: string, ...args: string[]];
 }
 
 const MAIN = fileURLToPath(new URL('../../../sandbox/main.ts', import.meta.url));
@@ -51,9 +53,10 @@ export async function startSandbox(options: TestSandboxOptions = {}): Promise<Te
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'crawlfleet-sandbox-')));
   const region = options.region ?? 'ap-northeast-1';
   const bundles = (options.allowBundles ?? []).flatMap((hash) => ['--allow-bundle', hash]);
+  const [file = '', ...before] = [...(options.prefix ?? []), process.execPath, MAIN];
   const child = spawn(
-    process.execPath,
-    [MAIN, '--data', dataDir, '--region', region, '--port', String(options.port ?? 0), ...bundles],
+    file,
+    [...before, '--data', dataDir, '--region', region, '--port', String(options.port ?? 0), ...bundles],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   const exited = once(child, 'exit') as Promise<[number | null]>;

@@ -1,0 +1,314 @@
+/**
+ * Runs over many hosts in which processes are killed and frozen, against the ledger of the hosts: whatever is lost, no
+ * host may notice.
+ *
+ * @module-tag nightly
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { hostLeaseMs, limitsFor } from '../../shared/domain/limits.ts';
+import { seededRandom } from '../../shared/adapters/random.ts';
+import { buildBundle } from '../../userdata/bundle.ts';
+import type { TestEngine } from '../support/mariadb/database.ts';
+import { type RunningCommand, waitFor } from '../support/processes.ts';
+import { type SandboxInstance, startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
+import type { HostLedger, HostRequest } from '../support/sites/host-ledger.ts';
+import { HOST_MAPPING, type HostSpec, expectedPage, pathsOf } from '../support/sites/host-spec.ts';
+import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
+import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
+import { endOf, type Fleet, makeFleet, type RunEnd } from './fleet.ts';
+
+const INTERVAL_MS = 600;
+const TIMEOUT_MS = 3_000;
+const COOL_DOWN_MS = 8_000;
+const RETRY_AFTER_S = 10;
+
+const many = (count: number, of: (i: number) => HostSpec): HostSpec[] => Array.from({ length: count }, (_, i) => of(i));
+
+/** Of these every record can be stored. */
+const OPEN: readonly HostSpec[] = [
+  ...many(90, (i) => ({ name: `ok${i}.test`, pages: 1 + (i % 4) })),
+  ...many(5, (i) => ({ name: `long${i}.test`, pages: 30 + i })),
+  ...many(4, (i) => ({ name: `delay${i}.test`, pages: 5, crawlDelay: 2 + i })),
+  ...many(3, (i) => ({ name: `slow${i}.test`, pages: 6, behaviour: { slowMs: 900 } })),
+  { name: 'www.names.test', pages: 4 },
+  { name: 'shop.names.test', pages: 4 },
+];
+const HOSTS: readonly HostSpec[] = [
+  ...OPEN,
+  { name: 'closed.test', pages: 4, robots: { text: 'User-agent: *\nDisallow: /p/1\nDisallow: /p/3\n' } },
+  ...many(2, (i) => ({ name: `broken-rules${i}.test`, pages: 2, robots: { status: 503 } })),
+  ...many(6, (i) => ({ name: `silent${i}.test`, pages: 2, behaviour: 'silent', robots: 'silent' })),
+  ...many(2, (i) => ({ name: `refused${i}.test`, pages: 1, behaviour: 'refused' })),
+  ...many(2, (i) => ({ name: `unknown${i}.test`, pages: 1, behaviour: 'nxdomain' })),
+  ...many(3, (i) => ({ name: `ban${i}.test`, pages: 8, behaviour: { ban: { afterPages: 2, forMs: 600_000 } } })),
+  ...many(3, (i) => ({
+    name: `too-many${i}.test`,
+    pages: 8,
+    behaviour: { tooMany: { afterPages: 2, forMs: 600_000, retryAfterSeconds: RETRY_AFTER_S } },
+  })),
+  ...many(3, (i) => ({ name: `moved${i}.test`, pages: 1, behaviour: { redirectTo: 'http://ok0.test:{port}/p/1' } })),
+];
+
+const SEED = Number(process.env['FAULT_SEED'] ?? 7);
+
+describe('a run over many hosts', { timeout: 240_000 }, () => {
+  let world: HostWorld;
+  let namespace: HostsNamespace | null;
+  let sandbox: TestSandbox;
+  let fleet: Fleet;
+  let opened: (() => unknown)[] = [];
+
+  afterEach(async () => {
+    for (const end of opened.toReversed()) await end();
+    opened = [];
+  });
+
+  /** False where this user may not have names of its own. */
+  async function open(engine: TestEngine, deadlineS: number, instances = 3): Promise<boolean> {
+    world = await openHostWorld({ hosts: HOSTS });
+    opened.push(() => world.close());
+    namespace = underHostsFile(world.hostsFile(), world.resolvConf());
+    if (namespace === null) return false;
+    const { prefix } = namespace;
+    opened.push(() => namespace?.remove());
+    sandbox = await startSandbox({ allowBundles: [(await buildBundle()).sha256], prefix });
+    opened.push(() => sandbox.stop());
+    fleet = await makeFleet({
+      engine,
+      productUrl: '',
+      ids: [],
+      prefix,
+      timeoutMs: 230_000,
+      config: {
+        aws: { endpoint: sandbox.endpoint },
+        site: {
+          product_url: undefined,
+          hosts: 'any',
+          interval: `${INTERVAL_MS}ms`,
+          pages_at_once: 8,
+          allow_private: true,
+          timeout: `${TIMEOUT_MS}ms`,
+          ban: { cool_down: `${COOL_DOWN_MS}ms` },
+          mapping: HOST_MAPPING,
+        },
+        products: { query: 'select id, url from people order by id' },
+        run: { deadline: `${deadlineS}s`, min_instances: instances, max_failed: '100%' },
+      },
+    });
+    opened.push(() => fleet.remove(process.env['KEEP'] === '1'));
+    await fleet.query('create table people (id varchar(300) primary key, url varchar(2000))');
+    const rows = HOSTS.flatMap((host) => pathsOf(host).map((path) => [host.name + path, world.url(host.name, path)]));
+    await fleet.query(
+      `insert into people (id, url) values ${rows.map(([id, url]) => `('${id}', '${url}')`).join(', ')}`,
+    );
+    return true;
+  }
+
+  /** Starts the run, and waits for so many requests. */
+  async function crawl(requests: number): Promise<RunningCommand> {
+    const run = fleet.start('run', '--dry-run', '--json');
+    await waitFor(async () => (await world.ledger()).requests.length >= requests, {
+      what: `${requests} requests`,
+      timeoutMs: 90_000,
+      everyMs: 100,
+    });
+    return run;
+  }
+
+  const running = async (): Promise<(SandboxInstance & { pid: number })[]> =>
+    (await sandbox.instances()).filter(
+      (each): each is SandboxInstance & { pid: number } => each.pid !== null && each.state === 'running',
+    );
+
+  const signal = (pid: number, name: NodeJS.Signals): boolean => {
+    try {
+      return process.kill(pid, name);
+    } catch {
+      // It has ended.
+      return false;
+    }
+  };
+
+  /** Kills the process of the instance that has asked last of the host. */
+  async function killOwner(host: string): Promise<void> {
+    const from = (await world.ledger()).requestsOf(host).at(-1)?.from;
+    const owner = (await running()).find(({ address }) => address === from);
+    if (owner !== undefined) signal(owner.pid, 'SIGKILL');
+  }
+
+  async function expectPolite({ report, stderr }: RunEnd): Promise<HostLedger> {
+    const ledger = await world.ledger();
+    expect(report.state, `${JSON.stringify(report.notes)}\n${stderr}`).toBe('completed');
+    expect(ledger.groupsFasterThan(INTERVAL_MS)).toEqual([]);
+    for (const { name, crawlDelay } of HOSTS)
+      if (crawlDelay !== undefined) expect(ledger.smallestGapOf(name), name).toBeGreaterThanOrEqual(crawlDelay * 1_000);
+    expect(ledger.pagesBeforeRobots()).toEqual([]);
+    expect(ownersTwice(ledger)).toEqual([]);
+    expect(unreadByOwner(ledger)).toEqual([]);
+    expect(ledger.pagesOf('closed.test').filter(({ path }) => path === '/p/1' || path === '/p/3')).toEqual([]);
+    for (const { name, behaviour } of HOSTS)
+      if (typeof behaviour === 'object' && 'ban' in behaviour)
+        expect(duringRest(ledger, name, COOL_DOWN_MS).length, name).toBeLessThanOrEqual(1);
+      else if (typeof behaviour === 'object' && 'tooMany' in behaviour)
+        expect(duringRest(ledger, name, RETRY_AFTER_S * 1_000), name).toEqual([]);
+    await expectTrueRows();
+    expect(fleet.leftovers()).toEqual([]);
+    return ledger;
+  }
+
+  async function expectTrueRows(): Promise<void> {
+    const rows = await fleet.query('select product_id, title, price from product_snapshots');
+    const stored = new Map(rows.map((row) => [String(row['product_id']), row]));
+    expect(stored.size).toBe(rows.length);
+    const lost = OPEN.flatMap((host) => pathsOf(host).map((path) => host.name + path)).filter((id) => !stored.has(id));
+    expect(lost).toEqual([]);
+    for (const host of HOSTS)
+      for (const path of pathsOf(host)) {
+        const row = stored.get(host.name + path);
+        if (row !== undefined) expect(row).toMatchObject(expectedPage(host.name, path));
+      }
+    const items = await fleet.query('select product_id, outcome, reason from crawlfleet_items');
+    const endsOf = (name: RegExp): string[] =>
+      [
+        ...new Set(
+          items
+            .filter((item) => name.test(String(item['product_id'])))
+            .map((item) => String(item['reason'] ?? item['outcome'])),
+        ),
+      ].sort();
+    expect(endsOf(/^closed/)).toEqual(['robots', 'stored']);
+    expect(endsOf(/^broken-rules/)).toEqual(['robots']);
+    expect(endsOf(/^(silent|refused|unknown)/)).toEqual(['network']);
+    expect(endsOf(/^moved/)).toEqual(['redirect']);
+    expect(endsOf(/^(ban|too-many)/)).toEqual(['banned', 'stored']);
+  }
+
+  it('keeps its promises when processes of instances are killed', async (context) => {
+    if (!(await open('sqlite', 100))) return context.skip('no mount namespace for this user');
+    const run = await crawl(20);
+    for (let round = 0; round < 4; round++) {
+      const instances = await running();
+      signal(instances[round % instances.length]!.pid, 'SIGKILL');
+      await delay(2_500);
+    }
+    for (const { pid } of await running()) signal(pid, 'SIGKILL');
+    await expectPolite(await endOf(run));
+  });
+
+  it('has no second owner when instances wake about the end of their lease', async (context) => {
+    const deadlineS = 96;
+    if (!(await open('sqlite', deadlineS, 4))) return context.skip('no mount namespace for this user');
+    const leaseMs = hostLeaseMs(limitsFor(deadlineS * 1_000));
+    await sandbox.control('POST', 'faults', [{ what: 'ignored-terminate', count: 1_000 }]);
+    const run = await crawl(60);
+    const victims = (await running()).slice(0, 3);
+    for (const { pid } of victims) signal(pid, 'SIGSTOP');
+    const frozenMs = performance.now();
+    const lost = (): Promise<unknown[]> =>
+      fleet.query("select slot from crawlfleet_instances where reason = 'heartbeat-lost'");
+    await waitFor(async () => (await lost()).length === victims.length, { what: 'the losses', timeoutMs: 60_000 });
+    const wakes = [leaseMs - 1_000, leaseMs + 300, leaseMs + TIMEOUT_MS + 2_000];
+    for (const [i, { pid }] of victims.entries()) {
+      await delay(Math.max(0, wakes[i]! - (performance.now() - frozenMs)));
+      signal(pid, 'SIGCONT');
+    }
+    await sandbox.control('DELETE', 'faults');
+    const ledger = await expectPolite(await endOf(run));
+    // Else it has proved nothing.
+    expect(ledger.groups().filter((group) => ledger.sourcesOf(group).length > 1).length).toBeGreaterThan(0);
+  });
+
+  it.for<[TestEngine, string, number]>([
+    ['sqlite', 'for a moment', 2_000],
+    ['mysql', 'for longer than the lease', 0],
+    ['sqlite', 'for longer than the lease', 0],
+  ])('pauses and goes on, on %s, when the main server is away %s', async ([engine, , ms], context) => {
+    const deadlineS = 96;
+    if (!(await open(engine, deadlineS))) return context.skip('no mount namespace for this user');
+    const leaseMs = hostLeaseMs(limitsFor(deadlineS * 1_000));
+    const awayMs = ms || leaseMs + 6_000;
+    const run = await crawl(60);
+    run.kill('SIGKILL');
+    const goneMs = await world.nowMs();
+    await run.finished;
+    await delay(awayMs);
+    const before = await world.ledger();
+    const end = await endOf(fleet.start('resume', '--json'));
+    if (awayMs > leaseMs) expect(before.requests.filter(({ atMs }) => atMs > goneMs + leaseMs + 100)).toEqual([]);
+    await expectPolite(end);
+  });
+
+  it('knows a Crawl-delay and a rest after the death of the process that has learned them', async (context) => {
+    if (!(await open('sqlite', 100))) return context.skip('no mount namespace for this user');
+    const run = await crawl(1);
+    const killed = new Set<string>();
+    const kill = async (what: string, host: string, when: (requests: HostRequest[]) => boolean): Promise<void> => {
+      await waitFor(async () => when((await world.ledger()).requestsOf(host)), { what, timeoutMs: 60_000 });
+      // What the process had no time to write, the next one cannot know.
+      await delay(400);
+      killed.add(host);
+      await killOwner(host);
+    };
+    const isKnown = (requests: HostRequest[]): boolean => requests.some(({ endMs }) => endMs !== null);
+    const isRefused = (requests: HostRequest[]): boolean => requests.some(({ status }) => status === 429);
+    await Promise.all([
+      ...['delay3.test', 'delay2.test'].map((host) => kill('its robots.txt', host, isKnown)),
+      ...['too-many0.test', 'too-many1.test'].map((host) => kill('a refusal', host, isRefused)),
+    ]);
+    expect(killed.size).toBe(4);
+    await expectPolite(await endOf(run));
+  });
+
+  it(`keeps its promises whatever happens (seed ${SEED})`, async (context) => {
+    if (!(await open('sqlite', 110, 4))) return context.skip('no mount namespace for this user');
+    const random = seededRandom(SEED);
+    const ms = (low: number, high: number): number => low + random.next() * (high - low);
+    let run = await crawl(20);
+    for (let round = 0; round < 10; round++) {
+      await delay(ms(300, 2_500));
+      const instances = await running();
+      const victim = instances[Math.floor(random.next() * instances.length)];
+      const what = random.next();
+      if (what < 0.2) {
+        run.kill('SIGKILL');
+        await run.finished;
+        await delay(ms(500, 6_000));
+        run = fleet.start('resume', '--json');
+      } else if (victim === undefined) continue;
+      else if (what < 0.6) signal(victim.pid, 'SIGKILL');
+      else {
+        signal(victim.pid, 'SIGSTOP');
+        await delay(ms(200, 6_000));
+        signal(victim.pid, 'SIGCONT');
+      }
+    }
+    const [lost] = await running();
+    if (lost !== undefined) signal(lost.pid, 'SIGSTOP');
+    await expectPolite(await endOf(run));
+  });
+});
+
+/** Hosts that a source asks again which another one has asked since. */
+function ownersTwice(ledger: HostLedger): string[] {
+  return ledger.groups().filter((group) => {
+    const sources = ledger.sourcesOf(group);
+    return new Set(sources).size < sources.length;
+  });
+}
+
+/** First requests of an owner for a page of a host whose robots.txt it has not read. */
+function unreadByOwner({ requests }: HostLedger): HostRequest[] {
+  const read = new Set<string>();
+  return requests.filter(({ host, from, path }) => {
+    if (path === '/robots.txt') read.add(`${host} ${from}`);
+    return !read.has(`${host} ${from}`);
+  });
+}
+
+/** Requests after the first refusal, before its rest is over. */
+function duringRest(ledger: HostLedger, host: string, restMs: number): HostRequest[] {
+  const requests = ledger.requestsOf(host);
+  const first = requests.find(({ status }) => status === 403 || status === 429);
+  return first === undefined ? [] : requests.filter(({ atMs }) => atMs > first.atMs && atMs < first.atMs + restMs);
+}
