@@ -244,7 +244,9 @@ export class HostsCrawl implements Crawl {
 
   /** How long it waits for other hosts: those at its address, and those that have not answered either. */
   #waitOfOthersMs({ policy }: OpenHost, address: string): number {
-    const isCrowded = policy.silent > 0 && this.#silentVisits >= Math.max(1, this.#size >> 2);
+    // Half of them where no other host is due: at the end of a night those without an answer are all that is left.
+    const isOther = this.#awake.first !== undefined || this.#unopened.first !== undefined;
+    const isCrowded = policy.silent > 0 && this.#silentVisits >= Math.max(1, this.#size >> (isOther ? 2 : 1));
     const turnMs = Math.min(LOOK_AGAIN_MS, this.#turns.waitMs(address, this.#p.clock.monotonic()));
     return Math.max(isCrowded ? LOOK_AGAIN_MS : 0, turnMs);
   }
