@@ -115,6 +115,21 @@ describe('robots.txt', () => {
   });
 });
 
+it('sends no request for robots.txt on a connection that came too late', async () => {
+  let requests = 0;
+  const shop = await serve((_request, response) => {
+    requests++;
+    response.writeHead(200, plain).end(TEXT);
+  });
+  const onConnected = (): void => {
+    throw new Error('the lease is over');
+  };
+  expect(await read(shop.url, { onConnected })).toMatchObject({ access: 'none' });
+  expect(requests).toBe(0);
+  expect(await read(shop.url, { onConnected: () => undefined })).toMatchObject({ access: 'rules' });
+  expect(requests).toBe(1);
+});
+
 describe('redirects of robots.txt', () => {
   it('are followed, also to other hosts', async () => {
     const other = await serveBytes(plain, TEXT);
