@@ -154,6 +154,8 @@ describe('a run over many hosts', { timeout: 240_000 }, () => {
         expect(duringRest(ledger, name, RETRY_AFTER_S * 1_000), name).toEqual([]);
     await expectTrueRows();
     expect(fleet.leftovers()).toEqual([]);
+    const verified = await fleet.run('verify', '--json');
+    expect(verified.exitCode, verified.stdout).toBe(0);
     return ledger;
   }
 
