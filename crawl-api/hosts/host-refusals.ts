@@ -36,9 +36,8 @@ export class HostRefusals implements Refusals {
     const untilMs = clock.now() + Math.max(restAfterBanMs(coolDownMs, 1), minMs);
     if (bans > 0 || untilMs >= queue.deadlineMs) {
       const detail = `the host refuses this address (${describeRule(evidence)})`;
-      return queue.note({ t: 'given-up', reason: 'banned', detail, ...atDomain(domain) });
-    }
-    queue.note({ t: 'rested', untilMs, evidence, ...atDomain(domain) });
+      queue.note({ t: 'given-up', reason: 'banned', detail, ...atDomain(domain) });
+    } else queue.note({ t: 'rested', untilMs, evidence, ...atDomain(domain) });
     onNews();
   }
 

@@ -223,6 +223,7 @@ export class QueueState {
     rested: (record) => this.#rest(record),
     'given-up': ({ domain = 0, reason, detail }) => {
       this.at(domain).givenUp = { reason, detail };
+      if (reason === 'banned') this.hostNews.add(domain);
     },
     drained: () => (this.drained = true),
     process: ({ atMs }) => this.requestLog.begin(atMs),
@@ -465,12 +466,18 @@ export class QueueState {
   }
 
   /** Only of a host that is here, or is granted next: another one must get no number. */
-  #noteHost({ host, delayMs = 0, paceMs = 0, untilMs = 0, denied }: HostNote): void {
+  #noteHost({ host, delayMs = 0, paceMs = 0, untilMs = 0, refusals = 0, denied }: HostNote): void {
     const domain = this.#numbers.ofHost?.(host);
     if (domain === undefined) return;
     const at = this.at(domain);
     this.#slowDown(domain, delayMs, false);
     at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
+    if (refusals > at.bans) {
+      at.bans = 1;
+      at.rightPages = 0;
+    }
+    if (refusals > 1)
+      at.givenUp ??= { reason: 'banned', detail: 'the host has refused the instance that asked it before' };
     // What an operator asks is in each note: it may be less than before, or nothing any more.
     at.paceMs = paceMs;
     if (denied) {

@@ -150,12 +150,13 @@ export class Queue {
   /** The main server has accepted a heartbeat that was sent then: it has what that says of hosts. */
   noteAccepted(sent: { wallMs: number; monotonicMs: number; message: Pick<Heartbeat, 'hosts'> }): void {
     this.#leasedAt = sent;
-    for (const { host, delayMs = 0, waitMs = 0 } of sent.message.hosts ?? []) {
+    for (const { host, delayMs = 0, waitMs = 0, refusals = 0 } of sent.message.hosts ?? []) {
       const domain = this.state.domainOfHost(host);
       if (domain === null) continue;
       const at = this.state.at(domain);
       // It may have learned more since.
-      if (at.delayMs <= delayMs && at.pausedUntilMs <= sent.wallMs + waitMs + 1) this.state.hostNews.delete(domain);
+      const isAll = at.delayMs <= delayMs && at.pausedUntilMs <= sent.wallMs + waitMs + 1;
+      if (isAll && this.#refusalsOf(domain) <= refusals) this.state.hostNews.delete(domain);
     }
   }
 
@@ -164,9 +165,21 @@ export class Queue {
     const nowMs = this.#clock.now();
     return [...this.state.hostNews].slice(0, limit).map((domain) => {
       const { delayMs, pausedUntilMs } = this.state.at(domain);
+      const refusals = this.#refusalsOf(domain);
       const waitMs = Math.max(0, pausedUntilMs - nowMs);
-      return { host: this.state.hostOf(domain), delayMs, ...(waitMs === 0 ? {} : { waitMs }) };
+      return {
+        host: this.state.hostOf(domain),
+        delayMs,
+        ...(waitMs === 0 ? {} : { waitMs }),
+        ...(refusals === 0 ? {} : { refusals }),
+      };
     });
+  }
+
+  /** 1: it rests or has rested; 2: it is asked nothing more. */
+  #refusalsOf(domain: number): number {
+    const { bans, givenUp } = this.state.at(domain);
+    return givenUp?.reason === 'banned' ? 2 : Math.min(1, bans);
   }
 
   /** Takes the next slices of hosts that are its own, within no share. */

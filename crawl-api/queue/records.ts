@@ -29,7 +29,7 @@ export interface AddressIncident extends AtDomain {
 }
 
 /** What the main server knows of one of many hosts. */
-export interface HostNote extends Pick<HostOrder, 'host' | 'delayMs' | 'paceMs' | 'denied'> {
+export interface HostNote extends Pick<HostOrder, 'host' | 'delayMs' | 'paceMs' | 'refusals' | 'denied'> {
   /** No request before it, by the wall clock. */
   untilMs?: number;
 }

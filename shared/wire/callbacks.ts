@@ -136,6 +136,8 @@ const hostNewsSchema = z.strictObject({
   delayMs: z.number().nonnegative().exactOptional(),
   /** How long it wants no request from now on: Retry-After, or the rest after a refusal. */
   waitMs: z.number().nonnegative().exactOptional(),
+  /** How often it has refused this run: 1: it rests or has rested; 2: it is asked nothing more. */
+  refusals: count.exactOptional(),
 });
 export type HostNews = z.infer<typeof hostNewsSchema>;
 

@@ -402,8 +402,9 @@ export class Callbacks {
 
 /** What the heartbeat says of hosts, by the main server's clock. */
 const hostNotesOf = ({ hosts = [] }: Heartbeat, nowMs: number): HostNote[] =>
-  hosts.map(({ host, delayMs, waitMs }) => ({
+  hosts.map(({ host, delayMs, waitMs, refusals }) => ({
     host,
+    ...(refusals === undefined ? {} : { refusals }),
     ...(delayMs === undefined ? {} : { delayMs: Math.ceil(delayMs) }),
     ...(waitMs === undefined ? {} : { notBeforeMs: nowMs + Math.ceil(waitMs) }),
   }));

@@ -92,18 +92,19 @@ function nextSlicesOf({ nextSlices, record, heartbeat }: Sender, drain: boolean)
 /** What holds for hosts from the first request of their new owner on, and what an operator asks of others. */
 function hostOrdersOf({ hosts, wished }: Sender, nowMs: number): Pick<Orders, 'hosts' | 'wishes'> {
   if (hosts.length === 0 && wished === null) return {};
-  const nothing = { delayMs: null, notBeforeMs: null };
+  const nothing = { delayMs: null, notBeforeMs: null, refusals: null };
   const told = new Map<string, NotedHost>(wished?.wishes.map((wish) => [wish.host, { ...wish, ...nothing }]));
   // Read after the wishes.
   for (const note of hosts) told.set(note.host, note);
   return {
-    hosts: [...told.values()].map(({ host, delayMs, paceMs, notBeforeMs, denied }): HostOrder => {
+    hosts: [...told.values()].map(({ host, delayMs, paceMs, notBeforeMs, refusals, denied }): HostOrder => {
       const waitMs = Math.max(0, (notBeforeMs ?? 0) - nowMs);
       return {
         host,
         ...(delayMs === null ? {} : { delayMs }),
         ...(paceMs === null ? {} : { paceMs }),
         ...(waitMs === 0 ? {} : { waitMs }),
+        ...(refusals === null ? {} : { refusals }),
         ...(denied === true ? { denied } : {}),
       };
     }),

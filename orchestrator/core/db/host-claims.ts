@@ -107,7 +107,7 @@ async function dueAtOf(
 
 /** Slices of a host, granted one after the other to the same instance, are one claim. */
 function claimOf(
-  before: Pick<HostRow, 'run_id' | 'slot' | 'epoch' | 'first_n' | 'last_n'> | undefined,
+  before: Pick<HostRow, 'run_id' | 'slot' | 'epoch' | 'first_n' | 'last_n' | 'refusals'> | undefined,
   { run_id, slot, epoch, host, first, last }: Claimant['key'] & { host: string; first: number; last: number },
 ): Claim {
   const isSame = before?.run_id === run_id && before.slot === slot && before.epoch === epoch;
@@ -118,6 +118,8 @@ function claimOf(
     epoch,
     first_n: Math.min(first, (isSame ? before.first_n : null) ?? first),
     last_n: Math.max(last, (isSame ? before.last_n : null) ?? last),
+    // What it has refused another run says nothing about tonight.
+    refusals: before?.run_id === run_id ? before.refusals : null,
   };
 }
 

@@ -23,13 +23,14 @@ export interface HostRow {
   last_n: number | null;
   delay_ms: SqlNumber | null;
   not_before: SqlNumber | null;
+  refusals: number | null;
   denied: number | null;
   pace_ms: SqlNumber | null;
   wished_at: SqlNumber | null;
 }
 
 /** What a grant writes: who has the host, and its products in the chunks granted. */
-export type Claim = Pick<HostRow, 'host'> & { run_id: string; first_n: number; last_n: number } & EpochId;
+export type Claim = Pick<HostRow, 'host' | 'refusals'> & { run_id: string; first_n: number; last_n: number } & EpochId;
 
 /** The rows of these hosts, made where there are none, and locked. @param hosts sorted, each once */
 export async function lockHosts(trx: Knex.Transaction, hosts: readonly string[]): Promise<Map<string, HostRow>> {
@@ -55,7 +56,10 @@ export async function lockHostsShared(trx: Knex.Transaction, hosts: readonly str
 /** Writes these claims over those that the locked rows have. */
 export async function writeClaims(trx: Knex.Transaction, claims: readonly Claim[]): Promise<void> {
   for (const piece of inPieces(claims, LIST))
-    await trx(HOSTS).insert(piece).onConflict('host').merge(['run_id', 'slot', 'epoch', 'first_n', 'last_n']);
+    await trx(HOSTS)
+      .insert(piece)
+      .onConflict('host')
+      .merge(['run_id', 'slot', 'epoch', 'first_n', 'last_n', 'refusals']);
 }
 
 /**
@@ -94,14 +98,15 @@ export async function raiseNotes(
   for (const piece of inPieces([...noted.keys()].sort(), LIST)) {
     const own = trx(HOSTS).where(owner).whereIn('host', piece).orderBy('host').forUpdate();
     const rows = (await rowsOf<HostRow>(own)).map((row) => {
-      const { delayMs = 0, notBeforeMs = 0 } = noted.get(row.host) ?? {};
+      const { delayMs = 0, notBeforeMs = 0, refusals = 0 } = noted.get(row.host) ?? {};
       return {
         host: row.host,
         delay_ms: raised(row.delay_ms, delayMs),
         not_before: raised(row.not_before, notBeforeMs),
+        refusals: raised(row.refusals, refusals),
       };
     });
-    if (rows.length > 0) await trx(HOSTS).insert(rows).onConflict('host').merge(['delay_ms', 'not_before']);
+    if (rows.length > 0) await trx(HOSTS).insert(rows).onConflict('host').merge(['delay_ms', 'not_before', 'refusals']);
   }
 }
 
@@ -115,7 +120,8 @@ export async function readNotes(knex: Knex, hosts: readonly string[]): Promise<N
     const some = knex(HOSTS).whereIn('host', piece).orderBy('host');
     const rows = await rowsOf<HostRow>(
       some.where((any) => {
-        for (const column of ['delay_ms', 'not_before', 'denied', 'pace_ms']) void any.orWhereNotNull(column);
+        for (const column of ['delay_ms', 'not_before', 'refusals', 'denied', 'pace_ms'])
+          void any.orWhereNotNull(column);
       }),
     );
     notes.push(...rows.map(notesOf));
@@ -167,11 +173,12 @@ export function readHost(db: Database, host: string): Promise<HostRecord | null>
 
 const orNull = (value: SqlNumber | null): number | null => (value === null ? null : toNumber(value));
 
-function notesOf({ host, delay_ms, not_before, pace_ms, denied }: HostRow): NotedHost {
+function notesOf({ host, delay_ms, not_before, refusals, pace_ms, denied }: HostRow): NotedHost {
   return {
     host,
     delayMs: orNull(delay_ms),
     notBeforeMs: orNull(not_before),
+    refusals,
     paceMs: orNull(pace_ms),
     denied: denied === null ? null : toBoolean(denied),
   };

@@ -490,18 +490,15 @@ export const MIGRATIONS: readonly Migration[] = [
         t.bigInteger('delay_ms');
         // No request before, by the clock of main servers.
         t.bigInteger('not_before');
+        // How often it has refused that run: 1: it rests or has rested, 2: it is asked nothing more.
+        t.integer('refusals');
         // What an operator asks: 1 for no request at all, and a gap in milliseconds.
         t.integer('denied');
         t.bigInteger('pace_ms');
+        // When an operator last asked for something there: runs under way look for what is new.
+        t.bigInteger('wished_at').index('crawlfleet_hosts_wished');
         t.index(['run_id', 'slot', 'epoch'], 'crawlfleet_hosts_owner');
       },
-    },
-  },
-  // When an operator last asked for something at a host: runs under way look for what is new.
-  {
-    name: 'host-wishes',
-    columns: {
-      crawlfleet_hosts: { wished_at: (t) => t.bigInteger('wished_at').index('crawlfleet_hosts_wished') },
     },
   },
 ];

@@ -486,6 +486,8 @@ export interface HostNote {
   delayMs?: number;
   /** No request before, by the clock of main servers. */
   notBeforeMs?: number;
+  /** How often it has refused this run: 1: it rests or has rested; 2: it is asked nothing more. */
+  refusals?: number;
 }
 
 /** What is stored of a host; null: nothing. */

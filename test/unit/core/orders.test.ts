@@ -44,7 +44,7 @@ describe('ordersFor', () => {
   });
 
   it('says what holds for granted hosts, and what an operator asks of others', () => {
-    const note = { delayMs: null, paceMs: null, notBeforeMs: null, denied: null };
+    const note = { delayMs: null, paceMs: null, notBeforeMs: null, refusals: null, denied: null };
     const wish = { paceMs: null, denied: null, wishedAtMs: 1 };
     const wished = {
       version: 'v1',

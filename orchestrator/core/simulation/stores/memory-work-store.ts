@@ -131,11 +131,15 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
   noteHosts(at: EpochId, notes: readonly HostNote[]): Promise<void> {
     return this.write('work.noteHosts', (run) => {
       const last = lastGrantsOf(run, at);
-      for (const { host, delayMs = 0, notBeforeMs = 0 } of notes) {
+      for (const { host, delayMs = 0, notBeforeMs = 0, refusals = 0 } of notes) {
         if (!last.has(host)) continue;
-        const known = run.hosts.get(host) ?? { delayMs: 0, notBeforeMs: 0 };
-        const delay = Math.max(known.delayMs, delayMs);
-        run.hosts.set(host, { host, delayMs: delay, notBeforeMs: Math.max(known.notBeforeMs, notBeforeMs) });
+        const known = run.hosts.get(host) ?? { delayMs: 0, notBeforeMs: 0, refusals: 0 };
+        run.hosts.set(host, {
+          host,
+          delayMs: Math.max(known.delayMs, delayMs),
+          notBeforeMs: Math.max(known.notBeforeMs, notBeforeMs),
+          refusals: Math.max(known.refusals, refusals),
+        });
       }
     });
   }
@@ -149,8 +153,9 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
       return [...hosts].sort().flatMap((host): NotedHost[] => {
         const note = run.hosts.get(host);
         if (note === undefined) return [];
-        const { delayMs, notBeforeMs } = note;
-        return [{ host, delayMs: delayMs || null, notBeforeMs: notBeforeMs || null, paceMs: null, denied: null }];
+        const { delayMs, notBeforeMs, refusals } = note;
+        const noted = { delayMs: delayMs || null, notBeforeMs: notBeforeMs || null, refusals: refusals || null };
+        return [{ host, ...noted, paceMs: null, denied: null }];
       });
     });
   }

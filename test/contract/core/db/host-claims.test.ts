@@ -294,6 +294,20 @@ onBothEngines('Hosts of several runs', (bench) => {
     expect(await inUse(bench(), [host], { nowMs: NOW + GAP_MS })).toEqual([]);
   });
 
+  it('forgets what a host has refused with the run, and keeps it for the next owner in that run', async () => {
+    const host = newHost();
+    const first = await openRun(bench(), [[host, 2]]);
+    await first.grant('1-1');
+    await first.after(0).noteHosts(at(0), [{ host, refusals: 2 }]);
+    await first.after(0).returnChunks(at(0));
+    expect(await first.grant('1-2', GAP_MS, 1)).toEqual(['1-2']);
+    expect(await first.after(GAP_MS).hostNotes(['1-2'])).toMatchObject([{ host, refusals: 2 }]);
+    await first.settle(1, 2);
+    const second = await openRun(bench(), [[host, 1]]);
+    expect(await second.grant('1-1', 10 * MINUTE)).toEqual(['1-1']);
+    expect(await second.after(0).hostNotes(['1-1'])).toEqual([]);
+  });
+
   it('fails products of denied hosts without a request, and grants the rest', async () => {
     const [a, b] = [newHost(), newHost()];
     await bench().stores.runs.setHost(a, { denied: true });
@@ -328,7 +342,14 @@ onBothEngines('Hosts of several runs', (bench) => {
     expect(await runs.hostRow(host)).toBeNull();
     await runs.setHost(host, { paceMs: 60_000 });
     await runs.setHost(host, { denied: false });
-    const nothing = { host, delayMs: null, notBeforeMs: null, claim: null, wishedAtMs: expect.any(Number) };
+    const nothing = {
+      host,
+      delayMs: null,
+      notBeforeMs: null,
+      refusals: null,
+      claim: null,
+      wishedAtMs: expect.any(Number),
+    };
     expect(await runs.hostRow(host)).toEqual({ ...nothing, paceMs: 60_000, denied: false });
     await runs.setHost(host, { paceMs: null });
     expect(await runs.hostRow(host)).toEqual({ ...nothing, paceMs: null, denied: false });
@@ -401,8 +422,8 @@ onEveryEngine('Notes about hosts', (bench) => {
       { host: a, delayMs: 20_000 },
       { host: newHost(), delayMs: 1 },
     ]);
-    await run.after(0).noteHosts(at(0), [{ host: a, delayMs: 10_000, notBeforeMs: NOW + 5_000 }]);
-    const note = { host: a, delayMs: 20_000, notBeforeMs: NOW + 5_000, ...nothing };
+    await run.after(0).noteHosts(at(0), [{ host: a, delayMs: 10_000, notBeforeMs: NOW + 5_000, refusals: 1 }]);
+    const note = { host: a, delayMs: 20_000, notBeforeMs: NOW + 5_000, refusals: 1, ...nothing };
     expect(await run.after(0).hostNotes(['1-1', '1-2', '2-1', 'x'])).toEqual([note]);
     await run.after(0).returnChunks(at(0));
     expect(await run.grant('1-2', 5_000, 1)).toEqual(['1-2']);

@@ -272,6 +272,33 @@ describe('the crawl of many hosts', () => {
     expect(Object.values(scene.outcomes())).toEqual(['stored', 'stored', 'stored']);
   });
 
+  it('tells the next owner that a host has refused once, or is given up', async () => {
+    const first = await openHostScene({ world: () => refused(429), isMute: true });
+    first.beat();
+    await first.give(['1', '2'].map((name) => page('a.example', name)));
+    await first.run(20_000);
+    expect(first.beat()).toEqual([
+      { host: 'a.example', delayMs: 0, refusals: 1, waitMs: expect.any(Number) as number },
+    ]);
+    for (let minutes = 0; minutes < 60; minutes++) {
+      await first.run(60_000);
+      if (first.queue.state.at(0).givenUp !== null) break;
+      first.beat();
+    }
+    expect(first.beat()).toMatchObject([{ host: 'a.example', refusals: 2 }]);
+
+    const second = await openHostScene({ world: (url) => (url.includes('/r') ? refused(403) : fine(url)) });
+    const hosts = [
+      { host: 'a.example', refusals: 2 },
+      { host: 'b.example', refusals: 1 },
+    ];
+    await second.give([page('a.example', '1'), ...['r1', 'r2', '3'].map((name) => page('b.example', name))], { hosts });
+    await second.run(HOUR);
+    expect(second.of('a.example')).toEqual([]);
+    expect(second.of('b.example').map(([, path]) => path)).toEqual(['/robots.txt', '/r1']);
+    expect(new Set(Object.values(second.outcomes()))).toEqual(new Set(['banned']));
+  });
+
   it('never follows a redirect to another host, and suspects nothing', async () => {
     const scene = await openHostScene({
       world: (url) => (url.includes('moved') ? toElsewhere('https://sale.example/') : fine(url)),
