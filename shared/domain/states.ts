@@ -51,8 +51,9 @@ export function canMoveInstance(from: InstancePhase, to: InstancePhase): boolean
   return INSTANCE_MOVES[from].includes(to);
 }
 
-/** Phases in which heartbeats count: an instance that is given up must not learn that it has been heard. */
-export const isHeard = (phase: InstancePhase): boolean => isServing(phase) || phase === 'done';
+/** Phases of an instance that is given up, or ending: it must not learn that a late heartbeat has been heard. */
+export const isOver = (phase: InstancePhase): boolean =>
+  phase === 'lost' || phase === 'terminating' || phase === 'terminated';
 
 /** Phases in which the instance may hold products or results, so its silence matters. */
 export function isServing(phase: InstancePhase): boolean {

@@ -8,7 +8,7 @@ import { parseManifestKey } from '../../../shared/domain/keys.ts';
 import { isAnyHost } from '../../../shared/domain/domains.ts';
 import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
 import { MAX_CHUNK } from '../../../shared/domain/sharing.ts';
-import { isHeard, isServing } from '../../../shared/domain/states.ts';
+import { isServing } from '../../../shared/domain/states.ts';
 import {
   COMPLETION_PATH,
   completionSchema,
@@ -415,7 +415,7 @@ const needsCanaryPage = ({ progress }: Heartbeat, { totals }: World): boolean =>
 
 /** A newer epoch has its slot, or it is given up. */
 function isFenced({ record, world }: Received): boolean {
-  if (!isHeard(record.phase)) return true;
+  if (!isServing(record.phase) && record.phase !== 'done') return true;
   return (world.fleet.latest.get(record.slot)?.epoch ?? 0) > record.epoch;
 }
 

@@ -8,7 +8,7 @@ import {
   canMoveInstance,
   INSTANCE_PHASES,
   type InstancePhase,
-  isHeard,
+  isOver,
   isServing,
 } from '../../../shared/domain/states.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
@@ -200,7 +200,7 @@ export class KnexFleetStore extends BoundRun implements FleetStore {
       const row = knex(INSTANCES)
         .where(key)
         .where('counter', '<', counter)
-        .whereIn('phase', INSTANCE_PHASES.filter(isHeard));
+        .whereNotIn('phase', INSTANCE_PHASES.filter(isOver));
       if ((await this.update(knex, row, { ...own, problem })) > 0) return true;
       if (tries === 1) return false;
       const written = knex(INSTANCES).where(key).where(own);

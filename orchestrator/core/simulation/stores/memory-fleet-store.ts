@@ -1,7 +1,7 @@
 /** FleetStore in memory: the contract of core/db/fleet-store.ts without SQL. */
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
-import { canMoveInstance, type InstancePhase, isHeard, isServing } from '../../../../shared/domain/states.ts';
+import { canMoveInstance, type InstancePhase, isOver, isServing } from '../../../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../../../shared/wire/callbacks.ts';
 import type {
   FleetStore,
@@ -97,7 +97,7 @@ export class MemoryFleetStore extends BoundMemory implements FleetStore {
   heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean> {
     return this.write('fleet.heartbeat', (run) => {
       const record = recordOf(run, at);
-      if (!record || record.counter >= beat.counter || !isHeard(record.phase)) return false;
+      if (!record || record.counter >= beat.counter || isOver(record.phase)) return false;
       const { counter, progress, problem } = beat;
       put(run, { ...record, counter, progress, problem, lastHeartbeatAtMs: this.now() });
       return true;
