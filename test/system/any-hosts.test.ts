@@ -1,4 +1,5 @@
 /** `site.hosts: any`: records at many hosts, as `plan` and `simulate` see them; `many-hosts.test.ts` crawls some. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eachEngine } from '../support/mariadb/database.ts';
 import { type Fleet, makeFleet } from './fleet.ts';
@@ -59,6 +60,14 @@ eachEngine('records at any hosts', (_, engine) => {
     const { hosts } = JSON.parse(stdout) as { hosts: { listed: number; minGapMs: number; twoOwners: number } };
     expect(hosts, stderr).toMatchObject({ listed: 2, twoOwners: 0 });
     expect(hosts.minGapMs).toBeGreaterThanOrEqual(60_000);
+  });
+
+  it('are not crawled by a run that does not say who it is, a dry run neither', async () => {
+    const config = readFileSync(fleet.configPath, 'utf8');
+    writeFileSync(fleet.configPath, config.replace(/user_agent: .*/, 'user_agent: anonymous/1.0'));
+    const run = await fleet.run('run', '--dry-run', '--yes');
+    expect(run.exitCode).toBe(4);
+    expect(run.stderr).toContain('a run over any hosts needs a site.user_agent with a link');
   });
 
   it('are refused by a run on AWS, before anything is made', async () => {

@@ -7,7 +7,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { Caller } from '../caller.ts';
 import type { EndpointProfile } from '../cloud/endpoint-profile.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
-import { chooseTarget, type Target } from '../config/target.ts';
+import { chooseTarget, hasLink, type Target, WHO_TO_SAY } from '../config/target.ts';
 import { lockNamesOfConfig, takeLock } from '../lookup/run-lock.ts';
 import { DRY_ONLY } from '../prepare/make-plan.ts';
 import { type Preflight, preflight } from '../prepare/preflight.ts';
@@ -27,9 +27,14 @@ export interface StartContext extends RunContext, StartPlace, AsyncDisposable {
   checked: Preflight;
 }
 
-/** Before anything is opened: it is tried in dry runs only so far. */
-function refuseAnyHost({ values: { site }, file }: StartPlace['config'], dryRun: boolean): void {
-  if (dryRun || !isAnyHost(site.product_url)) return;
+/** Before anything is opened: any hosts are for dry runs only so far, which ask foreign hosts as well. */
+function checkAnyHost({ values: { site }, file }: StartPlace['config'], dryRun: boolean): void {
+  if (!isAnyHost(site.product_url)) return;
+  if (dryRun && hasLink(site.user_agent)) return;
+  if (dryRun)
+    throw new AppError('config-invalid', `a run over any hosts needs a site.user_agent with a link in ${file}`, {
+      hint: `A dry run sends the same requests: ${WHO_TO_SAY}`,
+    });
   throw new AppError('config-invalid', `${DRY_ONLY} (${file})`, {
     hint: 'To crawl now, name up to 10 hosts in site.hosts; or try it with --dry-run.',
   });
@@ -44,7 +49,7 @@ export async function openStart(
 ): Promise<StartContext> {
   const { config, environment, dryRun } = place;
   const { output } = caller;
-  refuseAnyHost(config, dryRun);
+  checkAnyHost(config, dryRun);
   await using opened = new OpenResources();
   const chosen = await allAtOnce(() => chooseTarget(config, dryRun, environment), place);
   const { target, profile } = await recognizeEndpoint(chosen);
