@@ -123,18 +123,25 @@ export function countHosts(
   return hosts;
 }
 
+/** The URLs of these products, and how many each host has; nothing where IDs make the URLs. */
+export function urlsAmong(
+  productUrl: ProductUrl,
+  ids: readonly string[],
+  urls: ReadonlyMap<string, string>,
+): ProductUrls {
+  if (!hasOwnUrls(productUrl)) return {};
+  return isAnyHost(productUrl)
+    ? { urls, loads: loadsOf(ids, urls) }
+    : { urls, hosts: countHosts(productUrl, ids, urls) };
+}
+
 /** These products of a list, with their URLs. */
 export function someOf(
   { urls, urlNotes }: ProductUrls,
   ids: string[],
   { values: { site } }: Pick<Config, 'values'>,
 ): ProductUrls & { ids: string[]; duplicates: number } {
-  const { product_url: productUrl } = site;
-  const counted = (of: ReadonlyMap<string, string>): ProductUrls =>
-    isAnyHost(productUrl) || typeof productUrl === 'string'
-      ? { loads: loadsOf(ids, of) }
-      : { hosts: countHosts(productUrl, ids, of) };
-  const own = urls && hasOwnUrls(productUrl) ? { urls, ...counted(urls) } : {};
+  const own = urls === undefined ? {} : urlsAmong(site.product_url, ids, urls);
   return { ids, duplicates: 0, ...own, ...(urlNotes === undefined ? {} : { urlNotes }) };
 }
 

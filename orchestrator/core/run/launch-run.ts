@@ -4,6 +4,7 @@
  */
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { isAnyHost } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { ensureBucket } from '../cloud/bucket.ts';
@@ -123,6 +124,9 @@ async function storeRun(
   // The products of a discovery are taken from its frontier, by the loop.
   const ids = given.settings.discover ? [] : products.ids;
   const { urls, chunks } = products;
+  // Chunks that are not cut by host would give one host to several instances.
+  if (isAnyHost(given.settings.site.productUrl) && chunks === undefined)
+    throw new AppError('internal', 'the records of many hosts were not cut by host, so nothing was launched');
   const run = { ...given, ...(urls === undefined ? {} : { urls }), ...(chunks === undefined ? {} : { chunks }) };
   await writeRunDescription(objects, run, ids, systemClock);
   await stores.runs.create(run, ids, lock.fence, systemClock.now());

@@ -14,7 +14,7 @@ import type { RunRecord } from '../model/stores.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
 import { assertKept, findRun, getRun, openWaiting, storesOf } from '../lookup/find-run.ts';
 import { plural } from '../plan/wording.ts';
-import { countHosts } from '../prepare/own-urls.ts';
+import { urlsAmong } from '../prepare/own-urls.ts';
 import type { Preflight } from '../prepare/preflight.ts';
 import type { ProductList } from '../prepare/products.ts';
 import { listFailed } from './carry-out.ts';
@@ -120,6 +120,5 @@ async function failedOf(
     ids.push(id);
     if (url !== undefined) urls.set(id, url);
   }
-  const own = hasOwnUrls(productUrl) ? { urls, hosts: countHosts(productUrl, ids, urls) } : {};
-  return { ids, duplicates: 0, left, ...own };
+  return { ids, duplicates: 0, left, ...urlsAmong(productUrl, ids, urls) };
 }
