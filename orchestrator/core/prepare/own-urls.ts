@@ -109,7 +109,7 @@ export function nightOf(
 }
 
 /** How many of the products each of `site.hosts` has. */
-export function countHosts(
+function countHosts(
   productUrl: Exclude<ProductUrl, string>,
   ids: readonly string[],
   urls: ReadonlyMap<string, string>,
