@@ -291,7 +291,7 @@ export class Queue {
     const taken = orders.transferredAck.filter((id) => this.state.transferred.has(id));
     if (taken.length > 0) records.push({ t: 'taken', chunks: taken });
     if (records.length > 0) this.#writer.note(...records);
-    // What it does not have needs no record; a new process is told again.
+    // Wishes about hosts that are not here are in no record. A new process gets all of them again.
     this.wishesHeard = orders.wishes ?? this.wishesHeard;
     if (records.length === 0) return { granted: 0, changed: false };
     if (grants.length > 0) await this.#writer.sync();

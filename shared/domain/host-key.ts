@@ -8,7 +8,7 @@ import { getDomain, parse } from 'tldts';
  */
 export const hostGroupOf = ({ hostname }: Pick<URL, 'hostname'>): string => getDomain(hostname) ?? hostname;
 
-/** True for a name such as `co.uk`, below which many operators have their domains: it is a host of nobody. */
+/** True for a name such as `co.uk`, below which many operators have their domains: it is no host itself. */
 export function isPublicSuffix({ hostname }: Pick<URL, 'hostname'>): boolean {
   const { domain, isIcann } = parse(hostname);
   return domain === null && isIcann === true;

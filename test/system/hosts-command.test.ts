@@ -57,7 +57,7 @@ describe('orchestrator hosts', () => {
       await fleet.query(`insert into people (id, url) values ${values}`);
     });
     afterEach(async () => {
-      await fleet?.remove(process.env['KEEP'] === '1');
+      await fleet?.remove();
       await world?.close();
       namespace?.remove();
     });

@@ -96,7 +96,7 @@ describe('a run over many hosts', { timeout: 240_000 }, () => {
         run: { deadline: `${deadlineS}s`, min_instances: instances, max_failed: '100%' },
       },
     });
-    opened.push(() => fleet.remove(process.env['KEEP'] === '1'));
+    opened.push(() => fleet.remove());
     await fleet.query('create table people (id varchar(300) primary key, url varchar(2000))');
     const rows = HOSTS.flatMap((host) => pathsOf(host).map((path) => [host.name + path, world.url(host.name, path)]));
     await fleet.query(

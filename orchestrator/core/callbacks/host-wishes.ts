@@ -1,7 +1,7 @@
 /**
  * What operators ask of hosts while a run of many hosts crawls them (`orchestrator hosts`). A grant brings what was
- * asked before it; this is for the hosts that instances have already. Each instance is told again with every reply
- * until a heartbeat says that it has heard: a reply may be lost, and this process may end.
+ * asked before it; this is for the hosts that instances have already. Every reply repeats
+ * them until a heartbeat confirms them: a reply may be lost, and this process may end.
  */
 import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
 import type { Core } from '../model/core.ts';

@@ -104,7 +104,7 @@ export function createLockGuard(db: Database): LockGuard {
   };
 }
 
-/** A lease that somebody holds. */
+/** A lease with a holder. */
 export interface HeldLease extends Pick<LockHolder, 'name' | 'runId'> {
   fence: number;
   /** False: it has expired by the clock of the database. */

@@ -70,8 +70,7 @@ export class Gaps {
    * @param floorMs the least interval, whatever the logs say
    * @param domains of the site: a log that names another one would take memory for it. Infinity for many hosts, which
    *   each instance numbers itself
-   * @param numberOf the number of a host by its name, the same for all instances; without it hosts are told apart by
-   *   their domains
+   * @param numberOf the number of a host by its name, the same for all instances; omitted: requests count by domain
    */
   constructor(
     { floorMs, domains, numberOf }: { floorMs: number; domains: number; numberOf?: (host: string) => number },

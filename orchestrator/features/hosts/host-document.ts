@@ -7,7 +7,7 @@ import type { StoreReaders } from '../../core/model/stores.ts';
 
 export interface HostDocument {
   host: string;
-  /** False: no run with `site.hosts: any` was ever granted a record there, and nobody asks for anything. */
+  /** False: no run with `site.hosts: any` was ever granted a record there, and no operator asks for anything. */
   isKnown: boolean;
   denied: boolean;
   paceMs: number | null;

@@ -6,7 +6,7 @@ export function renderHost(document: HostDocument): string[] {
   const { isKnown, denied, paceMs, wishedAt, crawlDelayMs, notBefore, last } = document;
   if (!isKnown)
     return [
-      'nothing is stored: no run with site.hosts: any had a record there, and nobody has denied or paced it.',
+      'nothing is stored: no run with site.hosts: any had a record there, and no operator has denied or paced it.',
       'Runs that name their site leave nothing here; orchestrator status lists them.',
     ];
   const asked = wishedAt === null ? '' : `, asked for last at ${wishedAt}`;

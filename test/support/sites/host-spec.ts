@@ -4,7 +4,7 @@ import { hashText } from '../shop/product.ts';
 
 export interface HostSpec {
   /**
-   * Such as `h12.example-1.test`. Below a top-level domain that nobody registers, such as `.test`, the last two labels
+   * Such as `h12.example-1.test`. Below a top-level domain without registrations, such as `.test`, the last two labels
    * are the registrable domain: `example-1.test`.
    */
   name: string;

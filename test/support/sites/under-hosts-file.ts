@@ -1,4 +1,4 @@
-/** Runs a program with another /etc/hosts: in a mount namespace of its own, so that nobody else sees it. */
+/** Runs a program with another /etc/hosts: in a mount namespace of its own, so that other programs keep theirs. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { tempDir } from '../temp-dir.ts';
