@@ -1,8 +1,8 @@
 /** A run over 2,000 foreign hosts, 15 % of which never answer, all of it on the same two cores. */
-import { type HostSpec, HOST_MAPPING, pathsOf } from '../../test/support/sites/host-spec.ts';
+import { type HostSpec, pathsOf } from '../../test/support/sites/host-spec.ts';
 import { openHostWorld } from '../../test/support/sites/host-world.ts';
 import { underHostsFile } from '../../test/support/sites/under-hosts-file.ts';
-import { makeFleet } from '../../test/system/fleet.ts';
+import { makeHostFleet } from '../../test/system/host-fleet.ts';
 import { type Bench, type BenchResult } from '../frame.ts';
 import { RUN_LIMIT_MS, watchRun } from '../watch-run.ts';
 
@@ -28,33 +28,19 @@ async function run(): Promise<BenchResult> {
   const world = await openHostWorld({ hosts });
   const namespace = underHostsFile(world.hostsFile(), world.resolvConf());
   if (namespace === null) throw new Error('this bench needs a mount namespace of its own');
-  const fleet = await makeFleet({
+  const fleet = await makeHostFleet({
+    world,
+    hosts,
     engine: 'sqlite',
-    productUrl: '',
-    ids: [],
     prefix: namespace.prefix,
     config: {
-      site: {
-        product_url: undefined,
-        hosts: 'any',
-        interval: `${INTERVAL_MS}ms`,
-        pages_at_once: PLACES,
-        allow_private: true,
-        timeout: '30s',
-        mapping: HOST_MAPPING,
-      },
-      products: { query: 'select id, url from people order by id' },
-      run: { deadline: '20m', min_instances: INSTANCES, max_instances: INSTANCES, max_failed: '100%' },
+      site: { interval: `${INTERVAL_MS}ms`, pages_at_once: PLACES, timeout: '30s' },
+      run: { deadline: '20m', min_instances: INSTANCES, max_instances: INSTANCES },
     },
     timeoutMs: RUN_LIMIT_MS,
   });
   try {
-    await fleet.query('create table people (id varchar(300) primary key, url varchar(2000))');
-    const rows = hosts.flatMap((host) => pathsOf(host).map((path) => [host.name + path, world.url(host.name, path)]));
-    for (let at = 0; at < rows.length; at += 500) {
-      const some = rows.slice(at, at + 500).map(([id, url]) => `('${id}', '${url}')`);
-      await fleet.query(`insert into people (id, url) values ${some.join(', ')}`);
-    }
+    const records = hosts.reduce((sum, host) => sum + pathsOf(host).length, 0);
     const watched = await watchRun(fleet, 1_000);
     const ledger = await world.ledger();
     const [stored] = await fleet.query('select count(*) as n from product_snapshots');
@@ -64,7 +50,7 @@ async function run(): Promise<BenchResult> {
     const { groups } = { groups: ledger.groups() };
     const gaps = groups.flatMap((group) => ledger.smallestGapOf(group) ?? []);
     const figures = {
-      records: rows.length,
+      records,
       reachable,
       stored: Number(stored!.n),
       wallS: watched.wallMs / 1_000,
@@ -79,7 +65,7 @@ async function run(): Promise<BenchResult> {
       verify: (await fleet.run('verify', '--json')).exitCode ?? -1,
     };
     return {
-      about: `${HOSTS} hosts with ${rows.length} records, 15 % of the hosts never answer; ${INSTANCES} instances with ${PLACES} places each, ${INTERVAL_MS / 1_000} s between requests to one host. Instances, world, sandbox, main server and SQLite are processes on the same two cores. Requests count robots.txt, pages do not.`,
+      about: `${HOSTS} hosts with ${records} records, 15 % of the hosts never answer; ${INSTANCES} instances with ${PLACES} places each, ${INTERVAL_MS / 1_000} s between requests to one host. Instances, world, sandbox, main server and SQLite are processes on the same two cores. Requests count robots.txt, pages do not.`,
       rows: [{ name: 'run', figures }],
       ratios: [
         { name: 'stored / reachable', value: figures.stored / reachable, target: '1' },

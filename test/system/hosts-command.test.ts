@@ -6,11 +6,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
-import { HOST_MAPPING, type HostSpec, pathsOf } from '../support/sites/host-spec.ts';
+import { type HostSpec } from '../support/sites/host-spec.ts';
 import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
 import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
 import { eachEngine } from '../support/mariadb/database.ts';
-import { endOf, type Fleet, makeFleet } from './fleet.ts';
+import { endOf, type Fleet } from './fleet.ts';
+import { makeHostFleet } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
 const PACE_MS = 5_000;
@@ -33,28 +34,13 @@ describe('orchestrator hosts', () => {
     beforeEach(async () => {
       world = await openHostWorld({ hosts: HOSTS });
       namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-      fleet = await makeFleet({
+      fleet = await makeHostFleet({
+        world,
+        hosts: HOSTS,
         engine,
-        productUrl: '',
-        ids: [],
         ...(namespace === null ? {} : { prefix: namespace.prefix }),
-        config: {
-          site: {
-            product_url: undefined,
-            hosts: 'any',
-            interval: `${INTERVAL_MS}ms`,
-            pages_at_once: 8,
-            allow_private: true,
-            mapping: HOST_MAPPING,
-          },
-          products: { query: 'select id, url from people order by id' },
-          run: { deadline: '120s', min_instances: 2, max_failed: '100%' },
-        },
+        config: { site: { interval: `${INTERVAL_MS}ms` }, run: { deadline: '120s', min_instances: 2 } },
       });
-      await fleet.query('create table people (id varchar(300) primary key, url varchar(2000))');
-      const rows = HOSTS.flatMap((host) => pathsOf(host).map((path) => [host.name + path, world.url(host.name, path)]));
-      const values = rows.map(([id, url]) => `('${id}', '${url}')`).join(', ');
-      await fleet.query(`insert into people (id, url) values ${values}`);
     });
     afterEach(async () => {
       await fleet?.remove();

@@ -13,10 +13,11 @@ import type { TestEngine } from '../support/mariadb/database.ts';
 import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { type SandboxInstance, startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import type { HostLedger, HostRequest } from '../support/sites/host-ledger.ts';
-import { HOST_MAPPING, type HostSpec, expectedPage, pathsOf } from '../support/sites/host-spec.ts';
+import { type HostSpec, expectedPage, pathsOf } from '../support/sites/host-spec.ts';
 import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
 import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
-import { endOf, type Fleet, makeFleet, type RunEnd } from './fleet.ts';
+import { endOf, type Fleet, type RunEnd } from './fleet.ts';
+import { makeHostFleet } from './host-fleet.ts';
 
 const INTERVAL_MS = 600;
 const TIMEOUT_MS = 3_000;
@@ -74,34 +75,23 @@ describe('a run over many hosts', { timeout: 240_000 }, () => {
     opened.push(() => namespace?.remove());
     sandbox = await startSandbox({ allowBundles: [(await buildBundle()).sha256], prefix });
     opened.push(() => sandbox.stop());
-    fleet = await makeFleet({
+    fleet = await makeHostFleet({
+      world,
+      hosts: HOSTS,
       engine,
-      productUrl: '',
-      ids: [],
       prefix,
       timeoutMs: 230_000,
       config: {
         aws: { endpoint: sandbox.endpoint },
         site: {
-          product_url: undefined,
-          hosts: 'any',
           interval: `${INTERVAL_MS}ms`,
-          pages_at_once: 8,
-          allow_private: true,
           timeout: `${TIMEOUT_MS}ms`,
           ban: { cool_down: `${COOL_DOWN_MS}ms` },
-          mapping: HOST_MAPPING,
         },
-        products: { query: 'select id, url from people order by id' },
-        run: { deadline: `${deadlineS}s`, min_instances: instances, max_failed: '100%' },
+        run: { deadline: `${deadlineS}s`, min_instances: instances },
       },
     });
     opened.push(() => fleet.remove());
-    await fleet.query('create table people (id varchar(300) primary key, url varchar(2000))');
-    const rows = HOSTS.flatMap((host) => pathsOf(host).map((path) => [host.name + path, world.url(host.name, path)]));
-    await fleet.query(
-      `insert into people (id, url) values ${rows.map(([id, url]) => `('${id}', '${url}')`).join(', ')}`,
-    );
     return true;
   }
 

@@ -1,10 +1,11 @@
 /** A run over many hosts, against a world with a ledger of its own. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HOST_MAPPING, type HostSpec, expectedPage, pathsOf } from '../support/sites/host-spec.ts';
+import { type HostSpec, expectedPage, pathsOf } from '../support/sites/host-spec.ts';
 import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
 import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
 import { eachEngine } from '../support/mariadb/database.ts';
-import { type Fleet, makeFleet } from './fleet.ts';
+import type { Fleet } from './fleet.ts';
+import { makeHostFleet } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
 
@@ -44,34 +45,17 @@ describe('a run over many hosts', () => {
     beforeEach(async () => {
       world = await openHostWorld({ hosts: HOSTS });
       namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-      fleet = await makeFleet({
+      fleet = await makeHostFleet({
+        world,
+        hosts: HOSTS,
+        others: [['none', 'ftp://old.example/']],
         engine,
-        productUrl: '',
-        ids: [],
         ...(namespace === null ? {} : { prefix: namespace.prefix }),
         config: {
-          site: {
-            product_url: undefined,
-            hosts: 'any',
-            interval: `${INTERVAL_MS}ms`,
-            pages_at_once: 8,
-            allow_private: true,
-            timeout: '4s',
-            ban: { cool_down: '5s' },
-            mapping: HOST_MAPPING,
-          },
-          products: { query: 'select id, url from people order by id' },
-          run: { deadline: '90s', min_instances: 3, max_failed: '100%' },
+          site: { interval: `${INTERVAL_MS}ms`, timeout: '4s', ban: { cool_down: '5s' } },
+          run: { deadline: '90s', min_instances: 3 },
         },
       });
-      await fleet.query('create table people (id varchar(300) primary key, url varchar(2000))');
-      const pages = HOSTS.flatMap((host) =>
-        pathsOf(host).map((path) => [host.name + path, world.url(host.name, path)]),
-      );
-      const rows = [...pages, ['none', 'ftp://old.example/']];
-      await fleet.query(
-        `insert into people (id, url) values ${rows.map(([id, url]) => `('${id}', '${url}')`).join(', ')}`,
-      );
     });
     afterEach(async () => {
       await fleet?.remove();
