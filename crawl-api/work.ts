@@ -75,12 +75,17 @@ export function createWork(given: WorkParts): Work {
     },
   });
   const progress = (): Heartbeat['progress'] => queue.progress(pageTimes.median(), uploader.slowestMs);
+  /** A product that goes on at another host has no outcome until the main server knows of it. */
+  const reported = (): Heartbeat['progress'] => {
+    const known = progress();
+    return { ...known, pending: known.pending + queue.state.movedCount, ...uploader.storeRefused };
+  };
   const describe = (): Heartbeat => ({
     phase: phaseOf(queue, isCrawling),
     clock: new Date(clock.now()).toISOString(),
     offered: queue.state.offeredChunks().slice(0, 10_000),
     transferred: queue.transferredChunks().slice(0, 10_000),
-    progress: { ...progress(), ...uploader.storeRefused },
+    progress: reported(),
     parts: queue.unackedParts(500),
     problem: (queue.diskProblem ?? uploader.problem ?? crawl.problem)?.slice(0, 500) ?? null,
     incident: crawl.incidents.describe(),
@@ -143,7 +148,7 @@ export function createWork(given: WorkParts): Work {
     onResult: () => uploader.noteResult(),
     onEmpty: () => {
       // What it has found may be all that there is to crawl next.
-      if (settings.links === 'report') uploader.hurry();
+      if (settings.links === 'report' || queue.state.movedCount > 0) uploader.hurry();
       heartbeat.poke();
     },
     idleMs: settings.heartbeatMs,

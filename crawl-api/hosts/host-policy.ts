@@ -10,12 +10,14 @@ import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import type { RobotsAnswer, RobotsRequest } from '../../shared/adapters/robots-fetcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
+import { MAX_LINK_CHARS, type Move } from '../../shared/wire/part.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import { createEvidence, type Judgement, unremarkable } from '../politeness/judgement.ts';
 import type { Links } from '../politeness/link-judge.ts';
 import type { Barrier, DomainPolicy } from '../queue/domain-policy.ts';
 import { DISK_RETRY_MS, untilWritten } from '../queue/journal-writer.ts';
+import type { Origins } from '../queue/origins.ts';
 import type { Queue } from '../queue/queue.ts';
 import { atDomain, type JournalRecord } from '../queue/records.ts';
 import type { HostRefusals } from './host-refusals.ts';
@@ -90,12 +92,31 @@ export class HostPolicy implements DomainPolicy {
   }
 
   unread(url: string): string | null {
-    const { site, clock } = this.#parts;
+    const { site } = this.#parts;
     const parsed = URL.parse(url);
     if (site.robots === 'ignore' || parsed === null || !this.#isHere(url)) return null;
-    const known = this.#rulesOf(parsed.origin);
-    if (known !== undefined && clock.now() - known.atMs < ROBOTS_EVERY_MS) return null;
+    const { origins } = this.#parts.queue.state;
+    if (this.#isKnown(parsed.origin) || origins.foreignOf(this.#parts.domain, parsed.origin) !== null) return null;
     return this.#moved.get(parsed.origin)?.to ?? parsed.origin + ROBOTS_PATH;
+  }
+
+  foreignRobots(url: string): string | null {
+    const { queue, domain, site } = this.#parts;
+    const parsed = URL.parse(url);
+    if (site.robots === 'ignore' || parsed === null || this.#isKnown(parsed.origin)) return null;
+    return queue.state.origins.foreignOf(domain, parsed.origin)?.url ?? null;
+  }
+
+  moveOf(to: string): Move | null {
+    const isPage = !this.#isHere(to) && /^https?:/.test(to) && to.length <= MAX_LINK_CHARS;
+    return isPage && !this.#parts.follow.denies(to) ? { page: to } : null;
+  }
+
+  /** Where a product goes on that its robots.txt does not allow: that of another host holds for it. Null: nowhere. */
+  moveUnder(url: string): Move | null {
+    const parsed = URL.parse(url);
+    const robots = (parsed && this.#rulesOf(parsed.origin)?.movedTo) ?? null;
+    return robots === null ? null : { page: url, robots };
   }
 
   async read(robotsUrl: string, work: AbortSignal): Promise<string> {
@@ -127,12 +148,17 @@ export class HostPolicy implements DomainPolicy {
     queue.tally.noteTry(page, false);
   }
 
+  /** The host does not answer whose robots.txt holds here. */
+  giveUpUnder(host: string, work: AbortSignal): Promise<void> {
+    return this.#giveUp('robots', `the robots.txt that holds here is at ${host}, which cannot be asked`, work);
+  }
+
   /** Its name could not be looked up, so no request was sent. */
   noteNoAddress(why: string): void {
     this.#noteSilence(why);
   }
 
-  /** A redirect to another host says nothing about this one; that host may be another instance's. */
+  /** A redirect to another host says nothing about this one: its owner asks there. */
   review(judgement: Judgement, page: PageResult, url: string): Judgement {
     if (judgement.rule !== 'redirect-elsewhere' || page.kind !== 'redirect') return judgement;
     return unremarkable(this.#isHere(page.to) && page.to !== url ? 'hop' : 'failed');
@@ -150,9 +176,14 @@ export class HostPolicy implements DomainPolicy {
     return parsed !== null && known != null && isAllowed(known.policy, parsed.pathname + parsed.search);
   }
 
-  #rulesOf(origin: string): { policy: RobotsPolicy; atMs: number } | undefined {
+  #rulesOf(origin: string): ReturnType<Origins['rulesOf']> {
     const { queue, domain } = this.#parts;
-    return queue.state.robotsOf.get(domain)?.get(origin);
+    return queue.state.origins.rulesOf(domain, origin);
+  }
+
+  #isKnown(origin: string): boolean {
+    const known = this.#rulesOf(origin);
+    return known !== undefined && this.#parts.clock.now() - known.atMs < ROBOTS_EVERY_MS;
   }
 
   /** The origin whose robots.txt is at this URL, after redirects. */
@@ -169,10 +200,13 @@ export class HostPolicy implements DomainPolicy {
       return;
     }
     // RFC 9309, 2.3.1.2: redirects that lead nowhere count as no robots.txt. Rules at another host are its owner's to
-    // read: until they can be asked for, nothing is allowed here.
-    const access = this.#isHere(to) ? 'all' : 'none';
+    // read: here nothing is allowed, and what is to be asked goes on there.
+    const isHere = this.#isHere(to);
     const source = `${origin}${ROBOTS_PATH} leads to ${to.slice(0, 300)}`;
-    await this.#keep(origin, { version: source, access, rules: [], crawlDelayMs: null, source }, atMs, work);
+    const access = isHere ? 'all' : 'none';
+    const policy: RobotsPolicy = { version: source, access, rules: [], crawlDelayMs: null, source };
+    const isRobots = !isHere && URL.parse(to)?.pathname === ROBOTS_PATH && to.length <= MAX_LINK_CHARS;
+    await this.#keep(origin, { policy, atMs, ...(isRobots ? { movedTo: to } : {}) }, work);
   }
 
   async #noteRules(
@@ -186,11 +220,11 @@ export class HostPolicy implements DomainPolicy {
     const { retryAfterMs = 0, ...rules } = policy;
     if (rules.access !== 'none') {
       this.#unreadable = 0;
-      return this.#keep(origin, rules, atMs, work);
+      return this.#keep(origin, { policy: rules, atMs }, work);
     }
     const before = this.#rulesOf(origin);
     // Rules of an hour ago are better than none.
-    if (before !== undefined) return this.#keep(origin, before.policy, atMs, work);
+    if (before !== undefined) return this.#keep(origin, { policy: before.policy, atMs }, work);
     if (status === 429 || retryAfterMs > 0) {
       const evidence = { ...createEvidence(`robots-${status}`, origin + ROBOTS_PATH, null), status };
       await untilWritten(() => refusals.begin('banned', evidence, { domain, minMs: retryAfterMs }), clock, work);
@@ -201,10 +235,14 @@ export class HostPolicy implements DomainPolicy {
     this.freeAtMs = clock.monotonic() + restOfSilentMs(this.#unreadable + 1, runMs);
   }
 
-  async #keep(origin: string, policy: RobotsPolicy, atMs: number, work: AbortSignal): Promise<void> {
+  async #keep(
+    origin: string,
+    rules: { policy: RobotsPolicy; atMs: number; movedTo?: string },
+    work: AbortSignal,
+  ): Promise<void> {
     const { queue, domain, onNews } = this.#parts;
     this.#moved.delete(origin);
-    await this.#write({ t: 'origin-robots', origin, policy, atMs, ...atDomain(domain) }, work);
+    await this.#write({ t: 'origin-robots', origin, ...rules, ...atDomain(domain) }, work);
     if (queue.state.hostNews.has(domain)) onNews();
   }
 

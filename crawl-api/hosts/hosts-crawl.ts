@@ -4,6 +4,7 @@
  * of its own: those that may not be asked yet sleep in one heap.
  */
 import { restOfSilentMs } from '../../shared/domain/host-policy.ts';
+import { hostGroupOf } from '../../shared/domain/host-key.ts';
 import { bareHostOf } from '../../shared/domain/same-site.ts';
 import { type Due, TimeHeap } from '../../shared/domain/time-heap.ts';
 import { openJar } from '../../shared/adapters/http/cookie-jar.ts';
@@ -44,6 +45,13 @@ interface Listed extends Due {
   readonly domain: number;
 }
 
+/** What is asked of a host next. */
+interface Visit {
+  readonly host: OpenHost;
+  /** Its robots.txt, for origins of another host for which it holds; omitted: its next product. */
+  readonly robotsUrl?: string;
+}
+
 /** Names that are looked up at a time. */
 const LOOK_UPS = 16;
 /** How soon a host is looked at again that waits for something without a time of its own. */
@@ -69,6 +77,8 @@ export class HostsCrawl implements Crawl {
   /** Those that may be asked and wait for a place, as the unopened ones. */
   readonly #awake = new TimeHeap<Listed>();
   readonly #visits = new Set<Promise<void>>();
+  /** Hosts under way or being looked up. */
+  readonly #busy = new Set<number>();
   #silentVisits = 0;
   #lookUps = 0;
   #added = 0;
@@ -110,7 +120,7 @@ export class HostsCrawl implements Crawl {
       this.#wakeDenied();
       let waitMs = idleMs;
       if (!this.#isHeld) {
-        for (let host = this.#next(work); host !== null; host = this.#next(work)) this.#begin(host, work);
+        for (let next = this.#next(work); next !== null; next = this.#next(work)) this.#begin(next, work);
         const first = this.#asleep.first;
         if (first !== undefined) waitMs = Math.min(idleMs, Math.max(1, Math.ceil(first.atMs - clock.monotonic())));
       }
@@ -157,9 +167,20 @@ export class HostsCrawl implements Crawl {
     else this.#push(this.#unopened, domain, -this.#productsOf(domain));
   }
 
+  /** Nothing is left to ask of a host; of those whose robots.txt held for it alone neither. */
   #close(domain: number): void {
+    const { origins } = this.#p.queue.state;
+    if (this.#isNeeded(domain)) return;
+    const over = origins.over(domain);
     this.#open.delete(domain);
-    this.#p.queue.state.robotsOf.delete(domain);
+    origins.forget(domain);
+    for (const each of over) if (!this.#listed.has(each)) this.#close(each);
+  }
+
+  /** Whether it has products, or its robots.txt holds for a host that has. */
+  #isNeeded(domain: number): boolean {
+    if (this.#productsOf(domain) > 0) return true;
+    return this.#p.queue.state.origins.under(domain).some((each) => this.#productsOf(each) > 0);
   }
 
   #productsOf(domain: number): number {
@@ -217,8 +238,8 @@ export class HostsCrawl implements Crawl {
     return Math.max(pacedMs, restedMs, newsMs, againMs, policy.freeAtMs - clock.monotonic());
   }
 
-  /** The host that is asked now; null for none. */
-  #next(work: AbortSignal): OpenHost | null {
+  /** What is asked now; null for nothing. */
+  #next(work: AbortSignal): Visit | null {
     const { queue, clock } = this.#p;
     const nowMs = clock.monotonic();
     for (let first = this.#asleep.first; first !== undefined && first.atMs <= nowMs; first = this.#asleep.first) {
@@ -230,16 +251,49 @@ export class HostsCrawl implements Crawl {
       if (listed === undefined) return null;
       const { domain } = listed;
       const host = this.#hostAt(domain);
-      if (queue.state.at(domain).givenUp !== null) this.#track(this.#failAll(domain, work));
+      const robotsUrl = this.#foreignRobots(host);
+      if (this.#busy.has(domain)) this.#sleep(domain, LOOK_AGAIN_MS);
+      else if (queue.state.at(domain).givenUp !== null) this.#track(this.#failAll(domain, work));
       else if (this.#productsOf(domain) === 0) this.#unlist(domain);
-      else if (host.address === null) this.#track(this.#lookUp(host), false);
+      else if (robotsUrl !== null) {
+        const visit = this.#visitFor(host, robotsUrl, work);
+        if (visit !== null) return visit;
+      } else if (host.address === null) this.#track(this.#lookUp(host), false);
       else {
         const waitMs = Math.max(this.#waitMs(host), this.#waitOfOthersMs(host, host.address));
-        if (waitMs <= 0) return host;
+        if (waitMs <= 0) return { host };
         this.#sleep(domain, waitMs);
       }
     }
     return null;
+  }
+
+  /** The robots.txt of another host that must be read before the next product of this one; null: none. */
+  #foreignRobots({ domain, policy }: OpenHost): string | null {
+    const item = this.#p.queue.state.peek(true, domain);
+    return item === null ? null : policy.foreignRobots(item.id);
+  }
+
+  /** A visit of another host whose robots.txt holds for this one, which sleeps meanwhile; null: not now. */
+  #visitFor(asker: OpenHost, robotsUrl: string, work: AbortSignal): Visit | null {
+    const { state } = this.#p.queue;
+    const { hostname, origin } = new URL(robotsUrl);
+    const domain = state.domainOfHost(hostGroupOf({ hostname }));
+    this.#sleep(asker.domain, LOOK_AGAIN_MS);
+    if (domain === null || this.#busy.has(domain)) return null;
+    const host = this.#hostAt(domain);
+    if (state.at(domain).givenUp !== null) {
+      this.#track(asker.policy.giveUpUnder(state.hostOf(domain), work), false);
+      return null;
+    }
+    if (host.address === null) {
+      this.#track(this.#lookUp(host, robotsUrl), false);
+      return null;
+    }
+    // It may have moved within that host.
+    const url = host.policy.unread(`${origin}/`);
+    const isFree = this.#waitMs(host) <= 0 && this.#waitOfOthersMs(host, host.address) <= 0;
+    return url !== null && isFree ? { host, robotsUrl: url } : null;
   }
 
   /** How long it waits for other hosts: those at its address, and those that have not answered either. */
@@ -257,16 +311,19 @@ export class HostsCrawl implements Crawl {
     this.#changed.raise();
   }
 
-  #begin(host: OpenHost, work: AbortSignal): void {
-    const { address } = host;
+  #begin({ host, robotsUrl }: Visit, work: AbortSignal): void {
+    const { address, domain } = host;
     if (address === null) return;
+    this.#busy.add(domain);
     this.#turns.begin(address, this.#p.clock.monotonic());
     const isSilent = host.policy.silent > 0;
     if (isSilent) this.#silentVisits++;
-    const visit = this.#visit(host, work).finally(() => {
+    const asked = robotsUrl === undefined ? this.#visit(host, work) : host.crawl.readRobots(robotsUrl, work);
+    const visit = asked.finally(() => {
+      this.#busy.delete(domain);
       this.#turns.end(address, this.#p.clock.monotonic());
       if (isSilent) this.#silentVisits--;
-      this.#unlist(host.domain);
+      if (robotsUrl === undefined) this.#unlist(domain);
     });
     this.#track(visit);
   }
@@ -292,12 +349,14 @@ export class HostsCrawl implements Crawl {
     if (queue.state.pendingCount === 0) onEmpty();
   }
 
-  async #lookUp(host: OpenHost): Promise<void> {
+  /** @param askedFor its robots.txt, for another host; omitted: one of its products */
+  async #lookUp(host: OpenHost, askedFor?: string): Promise<void> {
     const { queue, resolve } = this.#p;
     this.#lookUps++;
+    this.#busy.add(host.domain);
     const [first] = queue.state.items.at('pending', host.domain);
     const [again] = queue.state.items.at('postponed', host.domain);
-    const url = URL.parse((first ?? again)?.id ?? '');
+    const url = URL.parse(askedFor ?? (first ?? again)?.id ?? '');
     try {
       // What is no URL to request needs no address: it fails without a request.
       const isRequested = url !== null && /^https?:$/.test(url.protocol);
@@ -307,7 +366,8 @@ export class HostsCrawl implements Crawl {
       host.policy.noteNoAddress(describeError(error));
     } finally {
       this.#lookUps--;
-      this.#unlist(host.domain);
+      this.#busy.delete(host.domain);
+      if (askedFor === undefined) this.#unlist(host.domain);
     }
   }
 

@@ -50,7 +50,7 @@ const BREATHER_MS = 1;
 
 export class DomainCrawl {
   readonly #parts: DomainCrawlParts;
-  readonly #product: ProductParts;
+  readonly #product: ProductParts & { pages: Pages };
   readonly #latency = new LatencyWatch();
   readonly #baseline = new PageBaseline();
 
@@ -64,6 +64,11 @@ export class DomainCrawl {
   /** Results of this domain that wait for a proof. */
   get held(): number {
     return this.#parts.queue.state.heldAt(this.#parts.domain).length;
+  }
+
+  /** Reads the robots.txt at this URL, in a turn of this domain. */
+  async readRobots(url: string, work: AbortSignal): Promise<void> {
+    await this.#product.pages.readRobots(url, true, work);
   }
 
   /** Requests the product, and does what its page calls for. */
@@ -105,7 +110,7 @@ export class DomainCrawl {
     if (advice === 'hold') await this.#hold(item, end, work);
     else if (advice === 'ban' || advice === 'suspect') await this.#beginIncident(advice, evidence, work);
     else if (advice === 'ask') await this.#acceptIfServed(item, end, evidence, work);
-    else if (judgement.kind !== 'right') await this.#accept(item, result, {}, work);
+    else if (judgement.kind !== 'right') await this.#accept(item, result, { isFinal: isMoved(result) }, work);
   }
 
   async #accept(
@@ -228,6 +233,8 @@ export class DomainCrawl {
     await untilWritten(write, this.#parts.clock, work);
   }
 }
+
+const isMoved = (result: ItemResult): boolean => result.outcome === 'failed' && result.moved !== undefined;
 
 /**
  * True for a product that has fewer values than usual for the second time. Only a canary page that is right at this

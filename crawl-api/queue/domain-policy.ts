@@ -1,6 +1,7 @@
 /** What a domain may be asked, and when: each of one site, and each host of many, has a policy. */
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
+import type { Move } from '../../shared/wire/part.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import type { UserHeaders } from '../fetch/user-headers.ts';
@@ -25,6 +26,12 @@ export interface DomainPolicy {
   read(robotsUrl: string, work: AbortSignal): Promise<string>;
   /** A request has ended. */
   noteTry(page: PageResult): void;
+  /** Where a product goes on whose page redirects there; null: nowhere. */
+  moveOf(to: string): Move | null;
+  /** Where a product goes on that robots.txt does not allow here; null: nowhere. */
+  moveUnder(url: string): Move | null;
+  /** The robots.txt of another host that holds for this URL and must be read first; null: none. */
+  foreignRobots(url: string): string | null;
   /** What the judgement of a page means at this domain. */
   review(judgement: Judgement, page: PageResult, url: string): Judgement;
 }
@@ -52,6 +59,9 @@ export const siteDomain = (parts: SiteDomainParts): DomainPolicy => {
     unread: () => null,
     read: () => Promise.resolve(''),
     noteTry: (page) => queue.tally.noteTry(page),
+    moveOf: () => null,
+    moveUnder: () => null,
+    foreignRobots: () => null,
     review: (judgement) => judgement,
   };
 };

@@ -12,6 +12,7 @@ import { hostNameOf } from '../../shared/domain/same-site.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
+import type { Move } from '../../shared/wire/part.ts';
 import type { Purpose } from '../../shared/wire/request-log.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import type { SignalFlag } from '../process/signal-flag.ts';
@@ -90,12 +91,14 @@ export type JudgedFetch =
       alone?: boolean;
       left?: LeftPages;
       request?: PageRequest;
+      /** It is a further page that decides for the product. */
+      isFurther?: true;
     }
   /**
    * The URL is forbidden by robots.txt or, behind a redirect, by site.follow.deny; nothing was sent. `missing`: the
    * required field that only this page can have.
    */
-  | { kind: 'disallowed'; url: string; by: 'robots' | 'deny'; missing?: string }
+  | { kind: 'disallowed'; url: string; by: 'robots' | 'deny'; missing?: string; isFurther?: true }
   | NotNow;
 
 type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail; what: Exclude<Purpose, 'canary'> };
@@ -180,9 +183,11 @@ export class Pages {
     const { url } = request;
     const { policy } = this.#parts;
     for (let mayRepeat = true; ;) {
+      // It is read in the turn of that host.
+      if (policy.foreignRobots(url) !== null) return NOT_NOW;
       const robotsUrl = policy.unread(url);
       if (robotsUrl !== null) {
-        if (!(await this.#readRobots(robotsUrl, request.interruptible, work))) return NOT_NOW;
+        if (!(await this.readRobots(robotsUrl, request.interruptible, work))) return NOT_NOW;
         continue;
       }
       if (!this.links.isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
@@ -199,8 +204,15 @@ export class Pages {
     }
   }
 
+  /** Where the product goes on whose page ended so, at another host; null: nowhere. */
+  moveOf(fetched: JudgedFetch): Move | null {
+    const { policy } = this.#parts;
+    if (fetched.kind === 'disallowed') return fetched.by === 'robots' ? policy.moveUnder(fetched.url) : null;
+    return fetched.kind === 'judged' && fetched.page.kind === 'redirect' ? policy.moveOf(fetched.page.to) : null;
+  }
+
   /** Reads a robots.txt in a turn of its own. False when the page behind it must not be requested now. */
-  async #readRobots(url: string, interruptible: boolean, work: AbortSignal): Promise<boolean> {
+  async readRobots(url: string, interruptible: boolean, work: AbortSignal): Promise<boolean> {
     const { queue, domain, pacer, places, policy, clock } = this.#parts;
     if (!(await this.#waitForTurn(interruptible, work))) return false;
     const host = nameOf(url);

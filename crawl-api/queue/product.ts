@@ -13,7 +13,7 @@ import { productUrl } from '../../shared/domain/product.ts';
 import { bodyNamesProduct } from '../../shared/adapters/requests/request-body.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES } from '../../shared/wire/part.ts';
+import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES, type Move } from '../../shared/wire/part.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
 import type { RowPages } from '../extract/row-pages.ts';
@@ -27,7 +27,12 @@ import { FurtherPages } from './further-pages.ts';
 import type { JudgedFetch, Pages } from './pages.ts';
 import type { Item } from './items.ts';
 
-export interface ProductParts {
+export interface ProductParts extends FetchParts {
+  pages: Pick<Pages, 'fetch' | 'links' | 'moveOf'>;
+}
+
+/** What the pages of a product need. */
+interface FetchParts {
   requests: Pick<PageRequests, 'ofProduct' | 'ofLink' | 'templateOf'>;
   pages: Pick<Pages, 'fetch' | 'links'>;
   baseline: PageBaseline;
@@ -55,7 +60,8 @@ const GONE = unremarkable('gone');
 export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
   const url = productUrl(parts.site.productUrl, item.id);
   const fault = findUrlFault(parts.site.productUrl, item.id);
-  if (fault !== null) return failedAtOnce(parts, { item, url }, 'redirect', `not requested: ${fault}`);
+  if (fault !== null)
+    return failedAtOnce(parts, { item, url }, { reason: 'redirect', detail: `not requested: ${fault}` });
   const { n, id, validators } = item;
   const target = { n, product: { id, url }, interruptible: true, extent: 'all', validators } as const;
   const fetched = await fetchProduct(parts, target, work);
@@ -65,9 +71,10 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
 function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetch): VisitEnd {
   const { clock, baseline, site, requests, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
+  // A product goes on elsewhere where its own page is; what a further page leads to says nothing of that.
+  const moved = fetched.isFurther === true ? null : parts.pages.moveOf(fetched);
   if (fetched.kind === 'disallowed') {
-    const { reason, detail } = describeForbidden(fetched);
-    return failedAtOnce(parts, { item, url }, reason, detail);
+    return failedAtOnce(parts, { item, url }, describeForbidden(fetched), moved);
   }
   const { page, judgement } = fetched;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
@@ -76,6 +83,7 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
   if (fetched.request !== undefined && result.outcome === 'failed' && result.evidence !== undefined)
     result.evidence = withRequest(result.evidence, fetched.request);
+  if (moved !== null && result.outcome === 'failed' && judgement.kind === 'failed') result.moved = moved;
   const finalUrl = page.reply?.url ?? url;
   // A body that names the product makes the page at any URL its own.
   if (result.outcome === 'stored' && finalUrl !== url && !bodyNamesProduct(requests.templateOf(url)))
@@ -101,10 +109,11 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
 function failedAtOnce(
   { clock }: ProductParts,
   { item, url }: { item: Item; url: string },
-  reason: 'redirect' | 'robots',
-  detail: string,
+  { reason, detail }: { reason: 'redirect' | 'robots'; detail: string },
+  moved: Move | null = null,
 ): VisitEnd {
   const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
+  if (moved !== null && result.outcome === 'failed') result.moved = moved;
   return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
 }
 
@@ -129,7 +138,7 @@ type SeenPage = Seen & { page: Extract<PageResult, { kind: 'page' }> };
  * nor a part of the product decides for the whole.
  */
 export async function fetchProduct(
-  parts: ProductParts,
+  parts: FetchParts,
   target: ProductTarget,
   work: AbortSignal,
 ): Promise<JudgedFetch> {
@@ -162,11 +171,11 @@ export async function fetchProduct(
     if (why !== null) {
       further.leaveOut(link, why);
       if (fetched.kind === 'disallowed') forbidden ??= fetched;
-      // Where a request was sent, its reply may be a ban.
-      isDoubtful ||= fetched.kind !== 'disallowed' || fetched.url !== link;
+      // Where a request was sent, its reply may be a ban, unless it says nothing of one.
+      isDoubtful ||= fetched.kind === 'judged' ? fetched.judgement.kind !== 'failed' : isAfterRedirect(fetched, link);
       continue;
     }
-    if (!isPage(fetched)) return fetched;
+    if (!isPage(fetched)) return fetched.kind === 'not-now' ? fetched : { ...fetched, isFurther: true };
     if (!product.add(fetched))
       return fetched.judgement.kind === 'odd' ? (product.incomplete()?.fetched ?? fetched) : fetched;
     further.note(fetched.url, fetched.page.extraction.links, next);
@@ -176,7 +185,7 @@ export async function fetchProduct(
   if (incomplete !== null) {
     const example = left?.leftOut.robots?.example;
     forbidden ??= example === undefined ? null : { kind: 'disallowed', url: example, by: 'robots' };
-    return forbidden === null ? incomplete.fetched : { ...forbidden, missing: incomplete.field };
+    return forbidden === null ? incomplete.fetched : { ...forbidden, missing: incomplete.field, isFurther: true };
   }
   const whole: Seen = {
     ...first,
@@ -205,13 +214,18 @@ function whyLeftOut(fetched: JudgedFetch): Exclude<LeftOutReason, 'limit'> | nul
     case 'disallowed':
       return fetched.by === 'robots' ? 'robots' : 'denied';
     case 'judged': {
-      const { kind, rule } = fetched.judgement;
+      const { page, judgement } = fetched;
+      const { kind, rule } = judgement;
       // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
       if (kind === 'gone') return 'gone';
-      return kind === 'refusal' && rule === 'redirect-elsewhere' ? 'elsewhere' : null;
+      const isElsewhere = kind === 'refusal' ? rule === 'redirect-elsewhere' : page.kind === 'redirect';
+      return isElsewhere ? 'elsewhere' : null;
     }
   }
 }
+
+const isAfterRedirect = (fetched: JudgedFetch, link: string): boolean =>
+  fetched.kind === 'disallowed' && fetched.url !== link;
 
 type Disallowed = Extract<JudgedFetch, { kind: 'disallowed' }>;
 

@@ -21,6 +21,7 @@ import {
 } from './records.ts';
 import { isOpen, type Item, Items, type ItemState } from './items.ts';
 import { isMiss, MissCounts } from './miss-counts.ts';
+import { Origins } from './origins.ts';
 import { RequestLog } from './request-log.ts';
 import { ResultLines } from './result-lines.ts';
 
@@ -73,8 +74,7 @@ const ONLY: Domains = { of: () => 0, hostOf: () => 'site' };
 export class QueueState {
   readonly #numbers: Domains;
   readonly #domains = new Map<number, DomainState>();
-  /** Of many hosts: each one's robots.txt by origin, and when it was read (wall clock). */
-  readonly robotsOf = new Map<number, Map<string, { policy: RobotsPolicy; atMs: number }>>();
+  readonly origins = new Origins();
   /** Of many hosts: those of which the main server must know more before they are asked again. */
   readonly hostNews = new Set<number>();
   /** Of many hosts: those that an operator has denied since the crawl last looked. */
@@ -109,6 +109,8 @@ export class QueueState {
   #underWay: number[] = [];
   /** Products that were under way together when the process died: each is tried alone, in this order. */
   readonly #doubted = new Set<number>();
+  /** Of many hosts: the numbers of results that go on at another host, until the main server has them. */
+  readonly #moved: number[] = [];
   readonly parts: PartRef[] = [];
   nextSeq = 0;
   ackedSeq = -1;
@@ -326,7 +328,8 @@ export class QueueState {
   }
 
   #hostsIn(chunks: readonly string[]): Set<string> {
-    const urls = chunks.flatMap((id) => this.chunks.get(id)?.products ?? []).map(({ id }) => URL.parse(id));
+    const products = chunks.flatMap((id) => this.chunks.get(id)?.products ?? []);
+    const urls = products.flatMap(({ id, robots }) => [URL.parse(id), URL.parse(robots ?? '')]);
     return new Set(urls.flatMap((url) => (url === null ? [] : hostGroupOf(url))));
   }
 
@@ -355,6 +358,11 @@ export class QueueState {
   /** The products without a row, those that wait for a second try or for a proof among them. */
   get misses(): Pick<MissCounts, 'list'> {
     return this.#missed;
+  }
+
+  /** Products that go on at another host, of which the main server does not know yet. */
+  get movedCount(): number {
+    return this.#moved.length;
   }
 
   /** Granted products without an outcome. */
@@ -392,9 +400,15 @@ export class QueueState {
         continue;
       }
       const domain = this.#numbers.of(product.id);
+      const asked = [domain];
+      if (product.robots !== undefined) {
+        const at = this.#numbers.of(product.robots);
+        this.origins.noteForeign(domain, new URL(product.id).origin, { domain: at, url: product.robots });
+        asked.push(at);
+      }
       this.items.add(product, id, domain);
       chunk.untouched++;
-      if (this.#isAsked(domain)) this.#touch(this.items.get(product.n)!);
+      if (asked.some((each) => this.#isAsked(each))) this.#touch(this.items.get(product.n)!);
     }
     chunk.products = null;
   }
@@ -428,7 +442,8 @@ export class QueueState {
     const at = this.at(domain);
     // Nothing of one of many hosts that was asked is untouched: not what was granted before that either.
     if (at.lastStartMs === null && this.#numbers.ofHost !== undefined)
-      for (const waiting of this.items.at('pending', domain)) this.#touch(waiting);
+      for (const each of [domain, ...this.origins.under(domain)])
+        for (const waiting of this.items.at('pending', each)) this.#touch(waiting);
     if (at.lastStartMs !== null) {
       const gapMs = atMs - at.lastStartMs;
       if (this.minGapMs === null || gapMs < this.minGapMs) this.minGapMs = gapMs;
@@ -459,9 +474,8 @@ export class QueueState {
     this.#doubted.delete(n);
   }
 
-  #readRobots({ origin, policy, atMs, domain = 0 }: Extract<JournalRecord, { t: 'origin-robots' }>): void {
-    const ofHost = this.robotsOf.get(domain) ?? new Map<string, { policy: RobotsPolicy; atMs: number }>();
-    this.robotsOf.set(domain, ofHost.set(origin, { policy, atMs }));
+  #readRobots({ origin, policy, atMs, movedTo, domain = 0 }: Extract<JournalRecord, { t: 'origin-robots' }>): void {
+    this.origins.note(domain, origin, { policy, atMs, movedTo: movedTo ?? null });
     this.#slowDown(domain, policy.crawlDelayMs ?? 0, true);
   }
 
@@ -596,6 +610,7 @@ export class QueueState {
       at.refused = false;
       at.okAtMs = Math.max(at.okAtMs ?? 0, Date.parse(result.at));
     }
+    if (result.outcome === 'failed' && result.moved !== undefined) this.#moved.push(this.lines.uncut().to);
     this.lines.add(result);
   }
 
@@ -621,6 +636,8 @@ export class QueueState {
   /** The main server has the results of these parts: what is known of their products need not stay in memory. */
   #acknowledge(seq: number): void {
     this.ackedSeq = Math.max(this.ackedSeq, seq);
-    this.items.release(this.lines.acknowledge(seq));
+    const results = this.lines.acknowledge(seq);
+    this.items.release(results);
+    while (this.#moved[0] !== undefined && this.#moved[0] < results) this.#moved.shift();
   }
 }

@@ -53,8 +53,8 @@ export type JournalRecord =
   /** A program on this machine asked to stop; no order reverses it. */
   | { t: 'drained' }
   | { t: 'robots'; policy: RobotsPolicy }
-  /** Of many hosts: robots.txt of an origin was read at this wall-clock time. */
-  | ({ t: 'origin-robots'; origin: string; policy: RobotsPolicy; atMs: number } & AtDomain)
+  /** Of many hosts: robots.txt of an origin was read at this wall-clock time. `movedTo`: that of another host holds. */
+  | ({ t: 'origin-robots'; origin: string; policy: RobotsPolicy; atMs: number; movedTo?: string } & AtDomain)
   /** Of many hosts: what the main server knows of some of them. */
   | { t: 'host-notes'; notes: HostNote[] }
   /** One of many hosts has refused a page: after a second one it rests, whatever process asks for it. */

@@ -10,7 +10,7 @@ import { hostKeyOf } from './same-site.ts';
 export type ProductUrl = string | readonly { readonly url: string; readonly weight: number }[];
 
 /** Products with URLs of their own at any hosts: each host has a pace of its own, and there is no domain to list. */
-export const ANY_HOST: ProductUrl = [];
+export const ANY_HOST: Exclude<ProductUrl, string> = [];
 
 export const isAnyHost = (productUrl: ProductUrl): boolean => productUrl.length === 0;
 

@@ -17,6 +17,8 @@ export interface Product {
   id: string;
   /** Those of the page that the stored row was read from; omitted: the request is unconditional. */
   validators?: Validators;
+  /** Of many hosts: the robots.txt of another host that holds for its origin; omitted: that of the origin itself. */
+  robots?: string;
 }
 
 /** Why an ID is unusable, or null when it is usable. Length is counted in UTF-8 bytes, as in the database. */

@@ -1,6 +1,7 @@
 /** What the main server sends to an instance through the load balancer, and the instance's answers. */
 import { z } from 'zod';
 import { type Refusal, REFUSALS } from '../domain/offer-refusal.ts';
+import { MAX_URL_BYTES } from '../domain/own-url.ts';
 import { MAX_CHUNK } from '../domain/sharing.ts';
 import { validatorsSchema } from './validators.ts';
 
@@ -17,6 +18,7 @@ const product = z.strictObject({
   n: z.int().positive(),
   id: z.string().min(1),
   validators: validatorsSchema.exactOptional(),
+  robots: z.string().max(MAX_URL_BYTES).exactOptional(),
 });
 
 export const chunkIdSchema = z.string().regex(/^\d+-\d+$/);

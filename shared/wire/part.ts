@@ -84,6 +84,14 @@ export const leftOutSchema: z.ZodType<LeftOut> = z.partialRecord(
   z.strictObject({ pages: z.int().positive(), example: z.string().max(MAX_LINK_CHARS) }),
 );
 
+const moveSchema = z.strictObject({
+  /** Where its page is now. */
+  page: z.string().max(MAX_LINK_CHARS),
+  /** The robots.txt of another host that holds for that URL; omitted: that of its own origin. */
+  robots: z.string().max(MAX_LINK_CHARS).exactOptional(),
+});
+export type Move = z.infer<typeof moveSchema>;
+
 const common = {
   n: z.int().positive(),
   id: z.string().min(1),
@@ -131,6 +139,8 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     detail: z.string().max(500),
     /** The reply, where there was one. */
     evidence: evidenceSchema.exactOptional(),
+    /** Of many hosts: where the product goes on, at another host. The main server makes it a product of that host. */
+    moved: moveSchema.exactOptional(),
   }),
 ]);
 export type ItemResult = z.infer<typeof itemResultSchema>;

@@ -1,6 +1,7 @@
 /** Rows of crawlfleet_chunks and the products behind them. */
 import type { Knex } from 'knex';
 import { hostGroupOf } from '../../../shared/domain/host-key.ts';
+import type { Product } from '../../../shared/domain/product.ts';
 import type { ChunkState } from '../../../shared/domain/phases.ts';
 import { type ChunkRange, isFirst, NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
 import { bulkInsert, type ColumnList } from './bulk-insert.ts';
@@ -53,18 +54,42 @@ export interface OpenItem {
   product_id: string;
   /** What stands for its ID on instances: in a discovery the path of the page, with `site.hosts` its URL. */
   path: string | null;
+  /** Of many hosts: where its page has moved to, at another host. */
+  moved_to: string | null;
+  /** Of many hosts: the robots.txt of another host that holds for its origin. */
+  robots_url: string | null;
 }
 
+/** Columns of an item, as OpenItem has them. */
+export const ITEM_COLUMNS = ['n', 'product_id', 'path', 'moved_to', 'robots_url'] as const;
+
 /** What instances know the product by. */
-export const idOnWire = ({ product_id, path }: Pick<OpenItem, 'product_id' | 'path'>): string => path ?? product_id;
+export const idOnWire = ({ product_id, path, moved_to }: Pick<OpenItem, 'product_id' | 'path' | 'moved_to'>): string =>
+  moved_to ?? path ?? product_id;
+
+/** The product as it is offered. */
+export const productOnWire = (item: OpenItem): Product => ({
+  n: item.n,
+  id: idOnWire(item),
+  ...(item.robots_url === null ? {} : { robots: item.robots_url }),
+});
 
 /** The URL of a product that has its own; null for one whose ID makes the URL, and in a discovery. */
 export const ownUrl = ({ path }: Pick<OpenItem, 'path'>): string | null =>
   path === null || path.startsWith('/') ? null : path;
 
 /** The host of a product that has a URL to request; else null. */
-export function hostOfItem(item: Pick<OpenItem, 'path'>): string | null {
-  const url = URL.parse(ownUrl(item) ?? '');
+export const hostOfItem = ({ path, moved_to = null }: Pick<OpenItem, 'path'> & Partial<OpenItem>): string | null =>
+  hostOfUrl(moved_to ?? ownUrl({ path }));
+
+/** All hosts that are asked for a product: its own first, then the one whose robots.txt holds for it. */
+export function hostsOfItem(item: OpenItem): string[] {
+  const hosts = [hostOfItem(item), hostOfUrl(item.robots_url)].filter((host) => host !== null);
+  return [...new Set(hosts)];
+}
+
+function hostOfUrl(text: string | null): string | null {
+  const url = URL.parse(text ?? '');
   return url !== null && /^https?:$/.test(url.protocol) ? hostGroupOf(url) : null;
 }
 
@@ -107,7 +132,7 @@ export async function openItems(knex: Knex, runId: string, chunks: readonly Chun
           for (const { chunk } of piece) any.orWhereBetween('n', [chunk.first_n, chunk.last_n]);
         })
         .orderBy('n')
-        .select('n', 'product_id', 'path'),
+        .select(ITEM_COLUMNS),
     );
     // Advances in step with the chunks: both are sorted by n.
     let at = 0;

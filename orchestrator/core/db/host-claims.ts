@@ -1,10 +1,10 @@
 /**
- * Takes the hosts of chunks that are about to be granted, over all runs of the database: no two runs ask one host at a
- * time. It happens at the grant, because that alone says who asks, and no request is sent without one.
+ * Takes the hosts of chunks that are about to be granted, over all runs of the database: no two instances ask one host
+ * at a time. It happens at the grant, because that alone says who asks, and no request is sent without one.
  */
 import type { Knex } from 'knex';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import { type ChunkRow, hostOfItem, ITEMS, openItems, type OpenItem } from './chunk-rows.ts';
+import { type ChunkRow, hostsOfItem, isSlice, ITEMS, openItems, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import { type Claim, type HostRow, lockHosts, writeClaims } from './host-rows.ts';
 import { claimedHosts, type SiteHosts } from './host-use.ts';
@@ -12,7 +12,7 @@ import { heldLeases } from './locks.ts';
 import { inPieces } from './rows.ts';
 import { type HostPart, postpone, type Postponed } from './split-chunks.ts';
 
-/** After this time a chunk is offered again of which another run has a host. */
+/** After this time a chunk is offered again of which another owner has a host. */
 const RETRY_MS = 60_000;
 
 /** Ranges per statement. */
@@ -26,9 +26,9 @@ interface Claimant {
   nowMs: number;
 }
 
-/** Consecutive open products of one host; null: they have no URL to request. */
+/** Consecutive open products of the same hosts; none: they have no URL to request. */
 interface HostRange extends Pick<HostPart, 'first' | 'open'> {
-  host: string | null;
+  hosts: readonly string[];
   last: number;
 }
 
@@ -42,31 +42,48 @@ export async function claimHosts(
   rows: readonly ChunkRow[],
 ): Promise<ChunkRow[]> {
   const { key } = claimant;
-  const chunks = (await openItems(trx, key.run_id, rows)).map(({ chunk, open }) => ({ chunk, hosts: rangesOf(open) }));
-  const names = new Set(chunks.flatMap(({ hosts }) => hosts.flatMap(({ host }) => host ?? [])));
+  const chunks = (await openItems(trx, key.run_id, rows)).map(({ chunk, open }) => ({ chunk, ranges: rangesOf(open) }));
+  const names = new Set(chunks.flatMap(({ ranges }) => ranges.flatMap(({ hosts }) => hosts)));
   if (names.size === 0) return [...rows];
   const known = await lockHosts(trx, [...names].sort());
-  const dueAt = await dueAtOf(trx, claimant, [...known.values()]);
-  const isDenied = ({ host }: HostRange): boolean => host !== null && Boolean(known.get(host)?.denied);
+  const uses = await usesOf(trx, claimant, [...known.values()]);
+  const deniedOf = ({ hosts }: HostRange): string | undefined => hosts.find((host) => known.get(host)?.denied);
   await failDenied(
     trx,
     claimant,
-    chunks.flatMap(({ hosts }) => hosts.filter(isDenied)),
+    Map.groupBy(
+      chunks.flatMap(({ ranges }) => ranges),
+      deniedOf,
+    ),
   );
   const granted: ChunkRow[] = [];
   const postponed: Postponed[] = [];
   const claims = new Map<string, Claim>();
-  for (const { chunk, hosts } of chunks) {
-    const left = hosts.filter((range) => !isDenied(range));
-    const parts = left.map((range) => ({ ...range, dueAtMs: dueAt.get(range.host ?? '') ?? null }));
-    const isSmaller = left.length < hosts.length;
+  for (const { chunk, ranges } of chunks) {
+    const left = ranges.filter((range) => deniedOf(range) === undefined);
+    const dueAtMsOf = ({ hosts }: HostRange): number | null => {
+      // The next slice of a host is kept for the instance that has it.
+      const waits = hosts.flatMap((host) => uses.get(host) ?? []).filter(({ isOwn }) => !isOwn || !isSlice(chunk));
+      return waits.length === 0 ? null : Math.max(...waits.map(({ dueAtMs }) => dueAtMs));
+    };
+    const parts = left.map((range) => ({ ...range, dueAtMs: dueAtMsOf(range) }));
+    const isSmaller = left.length < ranges.length;
     if (isSmaller || parts.some(({ dueAtMs }) => dueAtMs !== null)) {
       postponed.push({ chunk, parts, isSmaller });
       continue;
     }
     granted.push(chunk);
-    for (const { host, first, last } of left)
-      if (host !== null) claims.set(host, claimOf(claims.get(host) ?? known.get(host), { ...key, host, first, last }));
+    for (const { hosts, first, last } of left)
+      for (const host of hosts)
+        claims.set(
+          host,
+          claimOf(claims.get(host) ?? { ...known.get(host), isOpen: uses.get(host)?.isOwn === true }, {
+            ...key,
+            host,
+            first,
+            last,
+          }),
+        );
   }
   await postpone(trx, key.run_id, postponed);
   await writeClaims(
@@ -79,47 +96,54 @@ export async function claimHosts(
 function rangesOf(open: readonly OpenItem[]): HostRange[] {
   const ranges: HostRange[] = [];
   for (const item of open) {
-    const host = hostOfItem(item);
+    const hosts = hostsOfItem(item);
     const before = ranges.at(-1);
-    if (before !== undefined && before.host === host) {
+    if (before !== undefined && before.hosts.join(' ') === hosts.join(' ')) {
       before.last = item.n;
       before.open++;
-    } else ranges.push({ host, first: item.n, last: item.n, open: 1 });
+    } else ranges.push({ hosts, first: item.n, last: item.n, open: 1 });
   }
   return ranges;
 }
 
-/** When each of these hosts that is not free is to be tried again. */
-async function dueAtOf(
+/** Those of these hosts that are not free, and when each is to be tried again. */
+async function usesOf(
   trx: Knex.Transaction,
   { db, key, fence, sites, nowMs }: Claimant,
   rows: readonly HostRow[],
-): Promise<Map<string, number>> {
+): Promise<Map<string, { dueAtMs: number; isOwn: boolean }>> {
   const leases = await heldLeases(trx, db);
-  const asker = { runId: key.run_id, nowMs, intervalMs: null };
+  const asker = { runId: key.run_id, at: key, nowMs, intervalMs: null };
   const taken = await sites.read(trx, asker, leases, fence);
-  const dueAt = new Map<string, number>();
-  for (const use of (await claimedHosts(trx, rows, asker, leases)).values())
-    dueAt.set(use.host, use.isResting ? use.untilMs : nowMs + RETRY_MS);
-  for (const { host } of rows) if (taken.has(host)) dueAt.set(host, Math.max(dueAt.get(host) ?? 0, nowMs + RETRY_MS));
-  return dueAt;
+  const uses = new Map<string, { dueAtMs: number; isOwn: boolean }>();
+  for (const { host, runId, isResting, untilMs, restMs, isOwn = false } of (
+    await claimedHosts(trx, rows, asker, leases)
+  ).values()) {
+    // A short run has no time to wait as long for its own instances.
+    const retryMs = runId === key.run_id ? Math.min(RETRY_MS, restMs) : RETRY_MS;
+    uses.set(host, { dueAtMs: isResting ? untilMs : nowMs + retryMs, isOwn });
+  }
+  for (const { host } of rows)
+    if (taken.has(host))
+      uses.set(host, { dueAtMs: Math.max(uses.get(host)?.dueAtMs ?? 0, nowMs + RETRY_MS), isOwn: false });
+  return uses;
 }
 
-/** Slices of a host, granted one after the other to the same instance, are one claim. */
+/** What an instance has of a host: with what it was granted before, as far as that is open. */
 function claimOf(
-  before: Pick<HostRow, 'run_id' | 'slot' | 'epoch' | 'first_n' | 'last_n' | 'refusals'> | undefined,
+  before: Partial<HostRow> & { isOpen?: boolean },
   { run_id, slot, epoch, host, first, last }: Claimant['key'] & { host: string; first: number; last: number },
 ): Claim {
-  const isSame = before?.run_id === run_id && before.slot === slot && before.epoch === epoch;
+  const isMore = before.isOpen !== false;
   return {
     host,
     run_id,
     slot,
     epoch,
-    first_n: Math.min(first, (isSame ? before.first_n : null) ?? first),
-    last_n: Math.max(last, (isSame ? before.last_n : null) ?? last),
+    first_n: Math.min(first, (isMore ? before.first_n : null) ?? first),
+    last_n: Math.max(last, (isMore ? before.last_n : null) ?? last),
     // What it has refused another run says nothing about tonight.
-    refusals: before?.run_id === run_id ? before.refusals : null,
+    refusals: before.run_id === run_id ? (before.refusals ?? null) : null,
   };
 }
 
@@ -127,9 +151,10 @@ function claimOf(
 async function failDenied(
   trx: Knex.Transaction,
   { key, nowMs }: Claimant,
-  denied: readonly HostRange[],
+  denied: ReadonlyMap<string | undefined, readonly HostRange[]>,
 ): Promise<void> {
-  for (const [host, ranges] of Map.groupBy(denied, (range) => range.host)) {
+  for (const [host, ranges] of denied) {
+    if (host === undefined) continue;
     const detail = `${host} is denied (orchestrator hosts deny)`;
     for (const piece of inPieces(ranges, RANGES))
       await trx(ITEMS)

@@ -1,5 +1,5 @@
 /**
- * Which hosts other runs of the database may be asking. A claim is never taken back by a write of its owner: who wants
+ * Which hosts other runs of the database, or other instances of this one, may be asking. A claim is never taken back by a write of its owner: who wants
  * the host next looks whether that owner is still there and has anything left to ask. So nothing that dies can keep a
  * host, or free it too early.
  */
@@ -33,8 +33,10 @@ interface RunState {
   leaseMs: number;
 }
 
-/** A host that another run had, with its products in the chunks granted to the last owner. */
-interface Foreign extends EpochId {
+/** A host that an instance had, with its products in the chunks granted to it. */
+interface Owned extends EpochId {
+  /** That instance asks. */
+  isOwn: boolean;
   row: HostRow;
   run: RunState;
   first: number;
@@ -52,13 +54,14 @@ export async function claimedHosts(
   leases: readonly HeldLease[],
 ): Promise<Map<string, HostInUse>> {
   const living = new Set(leases.filter(({ isLiving }) => isLiving).map(({ runId }) => runId));
-  const { foreign, ownIntervalMs } = await foreignOf(trx, rows, asker);
-  const isAtWork = ({ id, endMs, isOpen }: RunState): boolean => isOpen && (endMs >= asker.nowMs || living.has(id));
+  const { owned, ownIntervalMs } = await ownersOf(trx, rows, asker);
+  const isAtWork = ({ id, endMs, isOpen }: RunState): boolean =>
+    isOpen && (id === asker.runId || endMs >= asker.nowMs || living.has(id));
   const ranges = await settledRanges(
     trx,
-    foreign.filter(({ run }) => isAtWork(run)),
+    owned.filter(({ run }) => isAtWork(run)),
   );
-  const owners = new Map(foreign.map((each) => [each.row.host, each]));
+  const owners = new Map(owned.map((each) => [each.row.host, each]));
   const found = new Map<string, HostInUse>();
   for (const row of rows) {
     const { host } = row;
@@ -68,10 +71,13 @@ export async function claimedHosts(
     const settled = ranges.get(host);
     if (owner !== undefined && settled?.isOpen === true) {
       const { endMs, leaseMs } = owner.run;
-      found.set(host, { host, runId, untilMs: endMs + gapMs, isResting: false, restMs: leaseMs + gapMs });
+      const isOwn = owner.isOwn ? { isOwn: true as const } : {};
+      found.set(host, { host, runId, untilMs: endMs + gapMs, isResting: false, restMs: leaseMs + gapMs, ...isOwn });
       continue;
     }
-    const lastMs = settled?.lastMs ?? (owner?.run.isOpen === false ? owner.run.finishedAtMs : null);
+    // Who asked it last keeps the gap itself.
+    const lastMs =
+      owner?.isOwn === true ? null : (settled?.lastMs ?? (owner?.run.isOpen === false ? owner.run.finishedAtMs : null));
     const untilMs = Math.max(toNumber(row.not_before), lastMs === null ? 0 : lastMs + gapMs);
     const restMs = (owner?.run.leaseMs ?? 0) + gapMs;
     if (untilMs > asker.nowMs) found.set(host, { host, runId, untilMs, isResting: true, restMs });
@@ -82,26 +88,27 @@ export async function claimedHosts(
 const gapOf = ({ delay_ms, pace_ms }: HostRow, intervalMs: number): number =>
   Math.ceil(hostGapMs(intervalMs, Math.max(toNumber(delay_ms), toNumber(pace_ms))));
 
-/** Those of the hosts that another run had last. A run whose row is gone asks nothing. */
-async function foreignOf(
+/** Who had each of the hosts last. A run whose row is gone asks nothing. */
+async function ownersOf(
   trx: Knex.Transaction,
   rows: readonly HostRow[],
-  { runId: own, intervalMs }: HostAsker,
-): Promise<{ foreign: Foreign[]; ownIntervalMs: number }> {
-  const others = rows.flatMap((row) => {
+  { runId: own, at, intervalMs }: HostAsker,
+): Promise<{ owned: Owned[]; ownIntervalMs: number }> {
+  const claims = rows.flatMap((row) => {
     const { run_id, slot, epoch, first_n, last_n } = row;
-    if (run_id === null || slot === null || epoch === null || run_id === own) return [];
-    return [{ row, runId: run_id, slot, epoch, first: toNumber(first_n), last: toNumber(last_n) }];
+    if (run_id === null || slot === null || epoch === null || (run_id === own && at === undefined)) return [];
+    const isOwn = run_id === own && at !== undefined && epochKey(at) === epochKey({ slot, epoch });
+    return [{ row, isOwn, runId: run_id, slot, epoch, first: toNumber(first_n), last: toNumber(last_n) }];
   });
-  if (others.length === 0) return { foreign: [], ownIntervalMs: intervalMs ?? 0 };
-  const ids = new Set(others.map(({ runId }) => runId));
+  if (claims.length === 0) return { owned: [], ownIntervalMs: intervalMs ?? 0 };
+  const ids = new Set(claims.map(({ runId }) => runId));
   if (own !== null && intervalMs === null) ids.add(own);
   const runs = await readRuns(trx, [...ids]);
-  const foreign = others.flatMap(({ runId, ...host }) => {
+  const owned = claims.flatMap(({ runId, ...host }) => {
     const run = runs.get(runId);
     return run === undefined ? [] : [{ ...host, run }];
   });
-  return { foreign, ownIntervalMs: intervalMs ?? runs.get(own ?? '')?.intervalMs ?? 0 };
+  return { owned, ownIntervalMs: intervalMs ?? runs.get(own ?? '')?.intervalMs ?? 0 };
 }
 
 async function readRuns(knex: Knex, ids: readonly string[]): Promise<Map<string, RunState>> {
@@ -139,7 +146,7 @@ async function readRuns(knex: Knex, ids: readonly string[]): Promise<Map<string,
 /** By host: whether its owner has anything left to ask there, and when its last product was settled. */
 async function settledRanges(
   knex: Knex,
-  hosts: readonly Foreign[],
+  hosts: readonly Owned[],
 ): Promise<Map<string, { isOpen: boolean; lastMs: number | null }>> {
   const granted = await grantedChunks(knex, hosts);
   const ranges = hosts.flatMap((own): Range[] => {
@@ -173,7 +180,7 @@ const ownerKey = (runId: string, at: EpochId): string => `${runId} ${epochKey(at
 
 type Granted = Pick<ChunkRow, 'first_n' | 'last_n'> & { run_id: string } & EpochId;
 
-async function grantedChunks(knex: Knex, hosts: readonly Foreign[]): Promise<Map<string, Granted[]>> {
+async function grantedChunks(knex: Knex, hosts: readonly Owned[]): Promise<Map<string, Granted[]>> {
   const owners = new Map(
     hosts.map(({ run, slot, epoch }) => [ownerKey(run.id, { slot, epoch }), { run_id: run.id, slot, epoch }]),
   );

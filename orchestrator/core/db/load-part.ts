@@ -10,11 +10,12 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { PartId } from '../model/stores.ts';
 import { type AssertCounts, sumAssertCounts } from '../model/assertions.ts';
 import { assertRows } from './assert-rows.ts';
-import { type ChunkRow, CHUNKS, idOnWire, ITEMS, type OpenItem } from './chunk-rows.ts';
+import { type ChunkRow, CHUNKS, idOnWire, ITEM_COLUMNS, ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import type { KeptPage, PartIntake } from './data-feature.ts';
 import { GrantedProducts } from './grants.ts';
 import { closeSettled } from './host-slices.ts';
+import { isMoved, type MovableItem, moveProducts } from './moved-products.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
 import { countMarks, marksOf, type ShownCounts, sumMarks } from './ambiguous-values.ts';
@@ -74,7 +75,8 @@ interface Load {
 export async function loadResults(trx: Knex.Transaction, db: Database, load: Load): Promise<LoadCounts> {
   const { runId, shape, nowMs } = load;
   const results = await grantedResults(trx, load);
-  const open = await lockOpen(trx, runId, results);
+  const locked = await lockOpen(trx, runId, results);
+  const { open, passedOn } = await passOnMoved(trx, db, runId, locked);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
   const { fresh: read = [], unchanged = [] } = Object.groupBy(stored, (s) =>
     s.unchanged === undefined ? 'fresh' : 'unchanged',
@@ -93,8 +95,12 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
     return settlement;
   });
   await writeOutcomes(trx, load, settlements);
-  await writeAttempts(trx, load, open);
-  await closeReturned(trx, runId, settlements);
+  await writeAttempts(trx, load, [...open, ...passedOn]);
+  await closeReturned(
+    trx,
+    runId,
+    locked.map(({ item }) => item.n),
+  );
   for (const intake of load.intakes) await intake.enter?.(trx, fresh, nowMs);
   const pages = [...kept.values()];
   const counts = {
@@ -146,24 +152,66 @@ async function grantedResults(
   return results.filter(({ n }) => granted.has(place, n));
 }
 
+interface OpenResult {
+  item: MovableItem;
+  result: ItemResult;
+}
+
 /** The results of open products planned under that number and id; each once, sorted by id like the staging table. */
-async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly ItemResult[]): Promise<ItemResult[]> {
+async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly ItemResult[]): Promise<OpenResult[]> {
   const byN = new Map<number, ItemResult>();
   for (const result of results) if (!byN.has(result.n)) byN.set(result.n, result);
-  const open: ItemResult[] = [];
+  const open: OpenResult[] = [];
   const numbers = [...byN.keys()].sort((a, b) => a - b);
   for (const narrow of onNumbers(numbers)) {
-    const rows = await rowsOf<OpenItem & { outcome: Outcome | null }>(
-      trx(ITEMS).where({ run_id: runId }).modify(narrow).forUpdate().select('n', 'product_id', 'path', 'outcome'),
+    const columns = [...ITEM_COLUMNS, 'moves', 'outcome'] as const;
+    const rows = await rowsOf<MovableItem & { outcome: Outcome | null }>(
+      trx(ITEMS)
+        .where({ run_id: runId })
+        .modify(narrow)
+        .forUpdate()
+        .select(...columns),
     );
-    for (const row of rows) {
-      const result = byN.get(row.n);
-      if (result !== undefined && row.outcome === null && idOnWire(row) === result.id)
-        open.push({ ...result, id: row.product_id });
+    for (const { outcome, ...item } of rows) {
+      const result = byN.get(item.n);
+      if (result !== undefined && outcome === null && idOnWire(item) === result.id)
+        open.push({ item, result: ofProduct(item, result) });
     }
   }
   // Inserting in primary-key order is a quarter faster.
-  return open.sort((a, b) => (a.id < b.id ? -1 : 1));
+  return open.sort((a, b) => (a.result.id < b.result.id ? -1 : 1));
+}
+
+/** A result as the product's own, whatever the instance knows it by: a page that has moved is where its request ended. */
+function ofProduct({ product_id: id, path, moved_to }: MovableItem, result: ItemResult): ItemResult {
+  if (moved_to === null || path === null) return { ...result, id };
+  const own = { ...result, id, url: path };
+  return own.outcome === 'stored' ? { ...own, finalUrl: own.finalUrl ?? result.url } : own;
+}
+
+/**
+ * Products that go on at another host wait again, under new numbers (`passedOn`, with the results that led there). Of
+ * the others the results stand.
+ */
+async function passOnMoved(
+  trx: Knex.Transaction,
+  db: Database,
+  runId: string,
+  locked: readonly OpenResult[],
+): Promise<{ open: ItemResult[]; passedOn: ItemResult[] }> {
+  const moved = locked.flatMap(({ item, result }) => (isMoved(result) ? [{ item, result }] : []));
+  if (moved.length === 0) return { open: locked.map(({ result }) => result), passedOn: [] };
+  const { numbers, refused } = await moveProducts(trx, db, runId, moved);
+  const open: ItemResult[] = [];
+  const passedOn: ItemResult[] = [];
+  for (const { item, result } of locked) {
+    const n = numbers.get(item.n);
+    const why = refused.get(item.n);
+    if (n !== undefined) passedOn.push({ ...result, n });
+    else if (why === undefined || result.outcome !== 'failed') open.push(result);
+    else open.push({ ...result, detail: `${result.detail}: ${why}` });
+  }
+  return { open, passedOn };
 }
 
 async function stageKept(
@@ -263,9 +311,8 @@ async function writeAttempts(
 }
 
 /** A late result may settle the last product of a chunk that was reassigned and is still waiting. */
-async function closeReturned(trx: Knex.Transaction, runId: string, settlements: readonly Settlement[]): Promise<void> {
-  if (settlements.length === 0) return;
-  const numbers = settlements.map(({ n }) => n);
+async function closeReturned(trx: Knex.Transaction, runId: string, numbers: readonly number[]): Promise<void> {
+  if (numbers.length === 0) return;
   const waiting = await rowsOf<ChunkRow>(
     trx(CHUNKS)
       .where({ run_id: runId, state: 'waiting' })

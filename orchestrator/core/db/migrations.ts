@@ -501,6 +501,30 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // Of many hosts: products whose page, or whose robots.txt, is at another host, which alone may ask there.
+  {
+    name: 'moved-products',
+    columns: {
+      crawlfleet_items: {
+        // Where its page has moved to; null: it is where the list says.
+        moved_to: (t) => t.string('moved_to', MAX_URL_BYTES),
+        // The robots.txt of another host that holds for its origin; null: that of the origin.
+        robots_url: (t) => t.string('robots_url', MAX_URL_BYTES),
+        // How often it was passed on to another host; null: never.
+        moves: (t) => t.integer('moves'),
+      },
+    },
+    tables: {
+      // How many products of a run have moved to one page.
+      crawlfleet_moved_to: (t) => {
+        t.string('run_id', RUN_ID_CHARS).notNullable();
+        // A hash of the URL.
+        t.string('page', 64).notNullable();
+        t.integer('products').notNullable();
+        t.primary(['run_id', 'page']);
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

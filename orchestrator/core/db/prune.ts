@@ -18,6 +18,7 @@ const TABLES = [
   'incidents',
   'samples',
   'attempts',
+  'moved_to',
   'instances',
   'launches',
 ];

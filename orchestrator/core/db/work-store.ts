@@ -29,11 +29,13 @@ import {
   CHUNKS,
   type ChunkWithOpen,
   closeChunk,
-  hostOfItem,
+  hostsOfItem,
   idOnWire,
   isSlice,
+  ITEM_COLUMNS,
   ownUrl,
   ITEMS,
+  productOnWire,
   openItems,
   type OpenItem,
   parseChunkId,
@@ -140,7 +142,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       /** Of the products that instances know by something else. */
       const ownIds = new Map<number, string>();
       for (const { chunk, open } of await openItems(knex, runId, wanted)) {
-        const products = open.map((p): Product => ({ n: p.n, id: idOnWire(p) }));
+        const products = open.map(productOnWire);
         for (const p of open) if (p.path !== null) ownIds.set(p.n, p.product_id);
         if (products.length > 0) chunks.push({ id: chunkId(chunk), products });
         else if (isSlice(chunk)) settled.push(chunk);
@@ -240,7 +242,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         this.id,
         rows.filter((row) => asked.has(chunkId(row))),
       );
-      const hosts = new Set(chunks.flatMap(({ open }) => open.flatMap((item) => hostOfItem(item) ?? [])));
+      const hosts = new Set(chunks.flatMap(({ open }) => open.flatMap(hostsOfItem)));
       return readNotes(knex, [...hosts]);
     });
   }
@@ -287,7 +289,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
 
   async anyStored(): Promise<string | null> {
     const [row] = await this.rows<OpenItem>((knex) =>
-      knex(ITEMS).where({ run_id: this.id, outcome: 'stored' }).select('product_id', 'path').limit(1),
+      knex(ITEMS).where({ run_id: this.id, outcome: 'stored' }).select(ITEM_COLUMNS).limit(1),
     );
     return row === undefined ? null : idOnWire(row);
   }
@@ -296,7 +298,10 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
     const rows = await this.rows<OpenItem & Pick<FailedProduct, 'reason' | 'detail'>>((knex) => {
       const failed = knex(ITEMS).where({ run_id: this.id, outcome: 'failed' }).where('n', '>', after);
       if (reasons) void failed.whereIn('reason', [...reasons]);
-      const some = failed.orderBy('n').limit(limit).select('n', 'product_id', 'path', 'reason', 'detail');
+      const some = failed
+        .orderBy('n')
+        .limit(limit)
+        .select(...ITEM_COLUMNS, 'reason', 'detail');
       // Only a few of a million products may have failed: finding them is one long scan.
       return some.options({ timeout: LONG_STATEMENT_MS });
     });
@@ -349,7 +354,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       );
       const firsts = groups.map(({ first_n: n }) => toNumber(n));
       const rows = await rowsOf<OpenItem>(
-        knex(ITEMS).where({ run_id: this.id }).whereIn('n', firsts).select('n', 'product_id', 'path'),
+        knex(ITEMS).where({ run_id: this.id }).whereIn('n', firsts).select(ITEM_COLUMNS),
       );
       const examples = new Map(rows.map((row) => [row.n, idOnWire(row)]));
       return groups.flatMap((group): LedgerMisses[] => {

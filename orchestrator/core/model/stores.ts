@@ -198,8 +198,10 @@ export interface FeedState {
 /** Concerns several runs, or needs no fence. */
 /** Who wants hosts. */
 export interface HostAsker {
-  /** The run whose claims are no hindrance; null: it is not stored yet. */
+  /** The run; null: it is not stored yet. */
   runId: string | null;
+  /** Its instance that wants them; omitted: the claims of the run are no hindrance. */
+  at?: EpochId;
   nowMs: number;
   /** Its interval; null: as its row says. Of two runs of a host the slower one decides on the gap between them. */
   intervalMs: number | null;
@@ -524,6 +526,8 @@ export interface HostInUse {
   isResting: boolean;
   /** How long it rests at most, once its owner is gone. */
   restMs: number;
+  /** The instance that asks has it; omitted: another one. */
+  isOwn?: true;
 }
 
 export interface WorkReader {
@@ -565,8 +569,9 @@ export interface WorkStore extends WorkReader {
    * (or were already) its own; `limitChunks` is the maximum it may own in total. A slice of a host that it owns is
    * granted beyond that limit, and to no other instance.
    *
-   * With many hosts no chunk is granted of which another run of the database has a host, or had it less than a gap ago:
-   * it is offered again later, and without these hosts at once. Products of hosts that are denied fail (`redirect`).
+   * With many hosts no chunk is granted of which another run of the database, or another instance, has a host, or had it
+   * less than a gap ago: it is offered again later, and without these hosts at once. Products of hosts that are denied
+   * fail (`redirect`).
    */
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]>;
   /**

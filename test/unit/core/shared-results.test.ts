@@ -31,7 +31,14 @@ describe('A page or row is common', () => {
     [999, 10],
     [1_000, 11],
     [30_000, 301],
-  ])('in a run of %i products from %i on', (planned, least) => expect(commonFrom(planned)).toBe(least));
+  ])('in a run of %i products from %i on', (planned, least) => expect(commonFrom(planned, false)).toBe(least));
+
+  it.each([
+    [40, 10],
+    [1_000, 11],
+    [1_000_000, 20],
+  ])('in a run of %i products at many hosts from %i on', (planned, least) =>
+    expect(commonFrom(planned, true)).toBe(least));
 });
 
 describe('Products that ended on one page', () => {

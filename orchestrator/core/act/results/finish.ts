@@ -17,6 +17,7 @@ import { type AssertVerdict, judgeAsserts } from '../../model/assertions.ts';
 import { BAND_RUNS, findSuspicion, mayStoreNothing, storedShare } from '../../decide/end/guard.ts';
 import { finalReasons, MAX_LEDGER_MISSES } from '../../decide/end/reasons.ts';
 import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
+import { isAnyHost } from '../../../../shared/domain/domains.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from '../../decide/end/shared-results.ts';
 import { judgeValues, profileOf } from '../../decide/end/value-profile.ts';
 import type { FurtherPagesReport, RunReport, ShardReport } from '../../model/report.ts';
@@ -111,7 +112,7 @@ async function hold(core: FinishCore, { exitCode, reason }: Omit<RunEnd, 'state'
 /** Refuses products whose requests ended on a page that is not theirs. Returns what else they share. */
 async function refuseShared(core: FinishCore, run: RunRecord): Promise<Omit<SharedVerdict, 'fails'>> {
   if (run.request === 'cancel') return { holds: null, notes: [] };
-  const least = commonFrom(run.planned);
+  const least = commonFrom(run.planned, isAnyHost(run.settings.site.productUrl));
   const shared = await core.results.sharedResults(least);
   const known = (await core.feed?.aliases()) ?? [];
   const { fails, ...verdict } = judgeShared(shared, least, run.settings.site.samePage ?? 'fail');

@@ -6,12 +6,16 @@ import { chainsOf, type Field, type Mapping, type Row, type Step } from '../../.
 import { isAnyQuery } from '../../../../shared/domain/landing.ts';
 import type { SharedPage, SharedResults, SharedRow } from '../../model/stores.ts';
 
+/** The same where products are at many hosts: what names of many companies lead to is for sale, or gone. */
+export const COMMON_FROM = 20;
+
 /**
  * Number of products from which on a page or a row is common, for a run of this size: more than one in a hundred of
  * them.
  */
-export function commonFrom(planned: number): number {
-  return planned < 1_000 ? Math.max(3, Math.min(10, Math.ceil(planned / 2))) : Math.floor(planned / 100) + 1;
+export function commonFrom(planned: number, isAtManyHosts: boolean): number {
+  const least = planned < 1_000 ? Math.max(3, Math.min(10, Math.ceil(planned / 2))) : Math.floor(planned / 100) + 1;
+  return isAtManyHosts ? Math.min(COMMON_FROM, least) : least;
 }
 
 /** What titles and IDs are called, as a field or at their source (`json_ld: name`, `[itemprop=sku]`). */

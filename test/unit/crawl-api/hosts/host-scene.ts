@@ -44,7 +44,8 @@ export interface HostScene {
   /** Seconds since the start of each request to the host, with its path. */
   of(host: string): [number, string][];
   run(ms: number): Promise<void>;
-  give(urls: readonly string[], changes?: Partial<Orders>): Promise<void>;
+  /** @param robots the robots.txt of another host that holds for these */
+  give(urls: readonly string[], changes?: Partial<Orders>, robots?: string): Promise<void>;
   /** A heartbeat is sent and accepted. */
   beat(): Heartbeat['hosts'];
   follow(changes: Partial<Orders>): Promise<void>;
@@ -69,6 +70,7 @@ export interface HostSceneOptions {
   journal?: MemoryJournal;
   clock?: VirtualClock;
   site?: Partial<SiteSettings>;
+  deny?: string[];
   news?: () => void;
   /** No heartbeat of its own, every 15 s. */
   isMute?: boolean;
@@ -91,6 +93,7 @@ export async function openHostScene({
   journal,
   clock: given,
   site: changes = {},
+  deny = [],
   news = () => undefined,
   isMute = false,
 }: HostSceneOptions = {}): Promise<HostScene> {
@@ -175,7 +178,7 @@ export async function openHostScene({
     site,
     http,
     browser: null,
-    follow: await compileFollowRules({ site }),
+    follow: await compileFollowRules({ site, deny }),
     requests: await compileRequests({ site, mapping }),
     reportsLinks: false,
     rowPages: null,
@@ -226,9 +229,13 @@ export async function openHostScene({
       await clock.advance(ms);
       if (end !== null) await running;
     },
-    give: async (urls, ordered = {}) => {
+    give: async (urls, ordered = {}, robotsUrl) => {
       const chunk = `${++chunks + 100 * products}-1`;
-      const own = urls.map((id): Product => ({ n: ++products, id }));
+      const own = urls.map((id): Product => ({
+        n: ++products,
+        id,
+        ...(robotsUrl === undefined ? {} : { robots: robotsUrl }),
+      }));
       await queue.offer({ chunk, share: 100_000, products: own });
       const deadline = new Date(deadlineMs).toISOString();
       await queue.follow(orders({ grants: [chunk], intervalMs: INTERVAL_MS, deadline, ...ordered }));
