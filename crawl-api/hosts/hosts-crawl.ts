@@ -169,18 +169,13 @@ export class HostsCrawl implements Crawl {
 
   /** Nothing is left to ask of a host; of those whose robots.txt held for it alone neither. */
   #close(domain: number): void {
-    const { origins } = this.#p.queue.state;
-    if (this.#isNeeded(domain)) return;
+    const { state } = this.#p.queue;
+    if (state.isNeeded(domain)) return;
+    const { origins } = state;
     const over = origins.over(domain);
     this.#open.delete(domain);
     origins.forget(domain);
     for (const each of over) if (!this.#listed.has(each)) this.#close(each);
-  }
-
-  /** Whether it has products, or its robots.txt holds for a host that has. */
-  #isNeeded(domain: number): boolean {
-    if (this.#productsOf(domain) > 0) return true;
-    return this.#p.queue.state.origins.under(domain).some((each) => this.#productsOf(each) > 0);
   }
 
   #productsOf(domain: number): number {

@@ -107,10 +107,14 @@ export class Items {
     return this.#listOf(state, domain);
   }
 
+  isOpenAt(domain: number): boolean {
+    const lists = this.#domains[domain];
+    return lists !== undefined && lists.pending.size + lists.postponed.size + lists.held.size > 0;
+  }
+
   /** The domains with an open product. */
   *openDomains(): Generator<number> {
-    for (const [domain, lists] of this.#domains.entries())
-      if (lists !== undefined && lists.pending.size + lists.postponed.size + lists.held.size > 0) yield domain;
+    for (const domain of this.#domains.keys()) if (this.isOpenAt(domain)) yield domain;
   }
 
   /** The items of all domains in these states. */

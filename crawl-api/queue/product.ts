@@ -137,11 +137,7 @@ type SeenPage = Seen & { page: Extract<PageResult, { kind: 'page' }> };
  * are merged first and judged then, because a required field may be on any of the pages. A page that is neither right
  * nor a part of the product decides for the whole.
  */
-export async function fetchProduct(
-  parts: FetchParts,
-  target: ProductTarget,
-  work: AbortSignal,
-): Promise<JudgedFetch> {
+export async function fetchProduct(parts: FetchParts, target: ProductTarget, work: AbortSignal): Promise<JudgedFetch> {
   const { n, product: asked, extent } = target;
   const { url } = asked;
   const request = parts.requests.ofProduct(url, asked.id);

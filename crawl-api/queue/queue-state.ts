@@ -400,17 +400,21 @@ export class QueueState {
         continue;
       }
       const domain = this.#numbers.of(product.id);
-      const asked = [domain];
-      if (product.robots !== undefined) {
-        const at = this.#numbers.of(product.robots);
-        this.origins.noteForeign(domain, new URL(product.id).origin, { domain: at, url: product.robots });
-        asked.push(at);
-      }
+      const asked = [domain, ...(product.robots === undefined ? [] : [this.#numbers.of(product.robots)])];
+      for (const each of asked) if (this.#isAsked(each) && !this.isNeeded(each)) this.requestLog.again(each);
+      const [, at] = asked;
+      if (at !== undefined)
+        this.origins.noteForeign(domain, new URL(product.id).origin, { domain: at, url: product.robots! });
       this.items.add(product, id, domain);
       chunk.untouched++;
       if (asked.some((each) => this.#isAsked(each))) this.#touch(this.items.get(product.n)!);
     }
     chunk.products = null;
+  }
+
+  /** Of many hosts: whether one has open products here, or its robots.txt holds for one that has. */
+  isNeeded(domain: number): boolean {
+    return this.items.isOpenAt(domain) || this.origins.under(domain).some((each) => this.items.isOpenAt(each));
   }
 
   #drop(id: string): void {

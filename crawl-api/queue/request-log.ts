@@ -45,6 +45,8 @@ export class RequestLog {
   /** The hosts, by domain and name, and the intervals that the lines since the last cut name. */
   readonly #hosts = new Map<string, number>();
   readonly #paces = new Map<number, number>();
+  /** Of many hosts: those that were granted again and not asked since. */
+  readonly #again = new Set<number>();
   /** The host that each domain asked last. */
   readonly #asked = new Map<number, string>();
 
@@ -65,6 +67,11 @@ export class RequestLog {
     if (this.#lines.length > 0) this.#writeClock(clock);
   }
 
+  /** Of many hosts: one that was asked, and left, is granted again: maybe after another owner. */
+  again(domain: number): void {
+    this.#again.add(domain);
+  }
+
   sent({ atMs, domain, host: name, purpose, browser, intervalMs }: SentRequest): void {
     const ms = this.#sinceStart(atMs);
     this.#repeat();
@@ -72,6 +79,7 @@ export class RequestLog {
       this.#paces.set(domain, intervalMs);
       this.#write({ kind: 'pace', domain, intervalMs });
     }
+    if (this.#again.delete(domain)) this.#write({ kind: 'again', domain });
     const host = this.#numberOf(name, domain);
     this.#asked.set(domain, name);
     this.#write({ kind: 'sent', ms, host, purpose: `${PURPOSES[purpose]}${browser ? 'b' : ''}` });

@@ -4,6 +4,7 @@
  */
 import { canonicalForm } from './canonical-url.ts';
 import { type ProductUrl, templatesOf } from './domains.ts';
+import { hostGroupOf } from './host-key.ts';
 import { fillTemplate, PATH_MARK, SEGMENTS_MARK } from './product.ts';
 import { siteHostOf } from './same-site.ts';
 
@@ -14,8 +15,8 @@ export interface Requested {
 }
 
 /**
- * True when the address has the product's ID in its path or in a parameter, or the path of its URL. A parameter that
- * leads back (`?return=/item/7`) names nothing.
+ * True when the address has the product's ID in its path or in a parameter, or the path of its URL, unless that is at
+ * somebody else's site: `/about` is at many. A parameter that leads back (`?return=/item/7`) names nothing.
  */
 export function namesProduct(address: string, product: Requested): boolean {
   const url = URL.parse(address);
@@ -25,6 +26,7 @@ export function namesProduct(address: string, product: Requested): boolean {
   const place = decode(path).toLowerCase();
   const id = product.id.toLowerCase();
   if (hasWord(place, id) || parameters.some(({ value }) => hasWord(value.toLowerCase(), id))) return true;
+  if (hostGroupOf(url) !== hostGroupOf(own)) return false;
   const ownPath = decode(trimSlash(own.pathname)).toLowerCase();
   return own.search === '' && ownPath !== '' && `${place}/`.includes(`${ownPath}/`);
 }

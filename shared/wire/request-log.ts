@@ -6,6 +6,7 @@
  *   clock 60012 -35 12                   at 60,012 ms the main server's clock was 35 ms behind; the round trip took 12
  *   host 0 0 shop.example                host 0, asked at the pace of domain 0
  *   pace 0 2000                          the interval at domain 0, from here on
+ *   again 0                              of many hosts: this one is granted again after all that was asked there
  *   > 62003 0 p                          a request to host 0 was sent
  *   < 62350 0 200                        it has ended
  *
@@ -47,6 +48,7 @@ export type LogLine =
   | { kind: 'clock'; ms: number; aheadMs: number; roundTripMs: number }
   | { kind: 'host'; host: number; domain: number; name: string }
   | { kind: 'pace'; domain: number; intervalMs: number }
+  | { kind: 'again'; domain: number }
   | { kind: 'sent'; ms: number; host: number; purpose: string }
   | { kind: 'ended'; ms: number; host: number; answer: string };
 
@@ -61,6 +63,8 @@ export function writeLine(line: LogLine): string {
       return `host ${line.host} ${line.domain} ${line.name}`;
     case 'pace':
       return `pace ${line.domain} ${line.intervalMs}`;
+    case 'again':
+      return `again ${line.domain}`;
     case 'sent':
       return `> ${line.ms} ${line.host} ${line.purpose}`;
     case 'ended':
@@ -95,6 +99,8 @@ function lineOf(mark: string, a: string, b: string, c: string): LogLine | null {
       return { kind: 'host', host: numberIn(a), domain: numberIn(b), name: c };
     case 'pace':
       return { kind: 'pace', domain: numberIn(a), intervalMs: numberIn(b) };
+    case 'again':
+      return { kind: 'again', domain: numberIn(a) };
     default:
       return null;
   }

@@ -31,9 +31,31 @@ const HOSTS: readonly HostSpec[] = [
     pages: 1,
     behaviour: { redirectTo: 'http://sales.test:{port}/p/1' },
   })),
+  // A company has a new name, and nobody has told the list.
+  ...many(4, (i) => ({
+    name: `renamed${i}.test`,
+    pages: 2,
+    robots: { redirectTo: `http://now${i}.test:{port}/robots.txt` },
+    behaviour: { redirectTo: `http://now${i}.test:{port}{path}` },
+  })),
+  { name: 'elsewhere.test', pages: 3, robots: { redirectTo: 'http://rules.test:{port}/robots.txt' } },
+  ...many(25, (i) => ({
+    name: `parked${i}.test`,
+    pages: 1,
+    behaviour: { redirectTo: 'http://parking.test:{port}/p/1' },
+  })),
+  { name: 'there.test', pages: 1, behaviour: { redirectTo: 'http://back.test:{port}/p/1' } },
   { name: 'shared0.test', pages: 1 },
   ...many(4, (i) => ({ name: `shared${i + 1}.test`, pages: 1, sharesAddressOf: 'shared0.test' })),
   { name: 'metadata.test', pages: 1, address: '169.254.169.254' },
+];
+
+/** Hosts that the list does not name. */
+const UNLISTED: readonly HostSpec[] = [
+  ...many(4, (i) => ({ name: `now${i}.test`, pages: 2 })),
+  { name: 'rules.test', robots: { text: 'User-agent: *\nDisallow: /p/2\n' } },
+  { name: 'parking.test' },
+  { name: 'back.test', behaviour: { redirectTo: 'http://there.test:{port}/p/1' } },
 ];
 
 describe('a run over many hosts', () => {
@@ -43,7 +65,7 @@ describe('a run over many hosts', () => {
     let fleet: Fleet;
 
     beforeEach(async () => {
-      world = await openHostWorld({ hosts: HOSTS });
+      world = await openHostWorld({ hosts: [...HOSTS, ...UNLISTED] });
       namespace = underHostsFile(world.hostsFile(), world.resolvConf());
       fleet = await makeHostFleet({
         world,
@@ -67,6 +89,19 @@ describe('a run over many hosts', () => {
       if (namespace === null) return context.skip('no mount namespace for this user');
       const { exitCode, report, stderr } = await fleet.dryRun();
       const ledger = await world.ledger();
+      (await import('node:fs')).writeFileSync(
+        '/tmp/chunks.json',
+        JSON.stringify(await fleet.query('select * from crawlfleet_chunks order by idx')),
+      );
+      (await import('node:fs')).writeFileSync(
+        '/tmp/items.json',
+        JSON.stringify(await fleet.query('select * from crawlfleet_items order by n')),
+      );
+      (await import('node:fs')).writeFileSync(
+        '/tmp/parts.json',
+        JSON.stringify(await fleet.query('select * from crawlfleet_parts')),
+      );
+      (await import('node:fs')).writeFileSync('/tmp/ledger.json', JSON.stringify(ledger.requests));
       const seen = JSON.stringify(report.reasons);
       expect({ exitCode, seen }, stderr).toEqual({ exitCode: 0, seen });
       expect(ledger.groupsFasterThan(INTERVAL_MS)).toEqual([]);
@@ -94,7 +129,18 @@ describe('a run over many hosts', () => {
       expect(endsOf('refused')).toEqual({ network: 3 });
       expect(endsOf('unknown')).toEqual({ network: 3 });
       expect(endsOf('metadata')).toEqual({ network: 1 });
-      expect(endsOf('moved')).toEqual({ redirect: 5 });
+      expect(endsOf('moved')).toEqual({ stored: 5 });
+      expect(endsOf('renamed')).toEqual({ stored: 8 });
+      for (const i of [0, 1, 2, 3]) {
+        const row = rows.find((each) => each['product_id'] === `renamed${i}.test/p/2`);
+        expect(row).toMatchObject(expectedPage(`now${i}.test`, '/p/2'));
+      }
+      expect(endsOf('elsewhere')).toEqual({ stored: 2, robots: 1 });
+      expect(new Set(ledger.pagesOf('elsewhere.test').map(({ path }) => path))).toEqual(new Set(['/p/1', '/p/3']));
+      expect(ledger.pagesOf('rules.test')).toEqual([]);
+      expect(endsOf('parked')).toEqual({ redirect: 25 });
+      expect(ledger.pagesOf('parking.test').length).toBeLessThan(20);
+      expect(endsOf('there')).toEqual({ redirect: 1 });
       expect(endsOf('none')).toEqual({ redirect: 1 });
       expect(endsOf('ban')).toEqual({ stored: 2, banned: 4 });
       expect(endsOf('too-many')).toEqual({ stored: 2, banned: 4 });

@@ -116,11 +116,10 @@ async function usesOf(
   const asker = { runId: key.run_id, at: key, nowMs, intervalMs: null };
   const taken = await sites.read(trx, asker, leases, fence);
   const uses = new Map<string, { dueAtMs: number; isOwn: boolean }>();
-  for (const { host, runId, isResting, untilMs, restMs, isOwn = false } of (
-    await claimedHosts(trx, rows, asker, leases)
-  ).values()) {
-    // A short run has no time to wait as long for its own instances.
-    const retryMs = runId === key.run_id ? Math.min(RETRY_MS, restMs) : RETRY_MS;
+  const claimed = await claimedHosts(trx, rows, asker, leases);
+  for (const { host, runId, isResting, untilMs, partMs = Infinity, isOwn = false } of claimed.values()) {
+    // The parts of its own instances may free it at any time.
+    const retryMs = runId === key.run_id ? Math.min(RETRY_MS, partMs / 2) : RETRY_MS;
     uses.set(host, { dueAtMs: isResting ? untilMs : nowMs + retryMs, isOwn });
   }
   for (const { host } of rows)

@@ -1,7 +1,7 @@
 /**
- * Which hosts other runs of the database, or other instances of this one, may be asking. A claim is never taken back by a write of its owner: who wants
- * the host next looks whether that owner is still there and has anything left to ask. So nothing that dies can keep a
- * host, or free it too early.
+ * Which hosts other runs of the database, or other instances of this one, may be asking. A claim is never taken back by
+ * a write of its owner: who wants the host next looks whether that owner is still there and has anything left to ask.
+ * So nothing that dies can keep a host, or free it too early.
  */
 import type { Knex } from 'knex';
 import { templatesOf } from '../../../shared/domain/domains.ts';
@@ -31,6 +31,8 @@ interface RunState {
   endMs: number;
   intervalMs: number;
   leaseMs: number;
+  /** How often its instances settle products. */
+  partMs: number;
 }
 
 /** A host that an instance had, with its products in the chunks granted to it. */
@@ -71,8 +73,10 @@ export async function claimedHosts(
     const settled = ranges.get(host);
     if (owner !== undefined && settled?.isOpen === true) {
       const { endMs, leaseMs } = owner.run;
+      const { partMs } = owner.run;
+      const untilMs = endMs + gapMs;
       const isOwn = owner.isOwn ? { isOwn: true as const } : {};
-      found.set(host, { host, runId, untilMs: endMs + gapMs, isResting: false, restMs: leaseMs + gapMs, ...isOwn });
+      found.set(host, { host, runId, untilMs, isResting: false, restMs: leaseMs + gapMs, partMs, ...isOwn });
       continue;
     }
     // Who asked it last keeps the gap itself.
@@ -129,7 +133,8 @@ async function readRuns(knex: Knex, ids: readonly string[]): Promise<Map<string,
           ? {}
           : { operatorPace: JSON.parse(row.operator_pace) as NonNullable<RunRecord['operatorPace']> }),
       };
-      const leaseMs = hostLeaseMs(limitsOf(run));
+      const limits = limitsOf(run);
+      const leaseMs = hostLeaseMs(limits);
       runs.set(row.id, {
         id: row.id,
         isOpen: !isRunEnd(row.phase),
@@ -137,6 +142,7 @@ async function readRuns(knex: Knex, ids: readonly string[]): Promise<Map<string,
         endMs: powerOffAtMs(run) + leaseMs,
         intervalMs: intervalOf(run),
         leaseMs,
+        partMs: limits.partMs,
       });
     }
   }

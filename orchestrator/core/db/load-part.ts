@@ -182,7 +182,7 @@ async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly 
   return open.sort((a, b) => (a.result.id < b.result.id ? -1 : 1));
 }
 
-/** A result as the product's own, whatever the instance knows it by: a page that has moved is where its request ended. */
+/** A result as the product's own, whatever the instance knows it by: where its page has moved to, its request ended. */
 function ofProduct({ product_id: id, path, moved_to }: MovableItem, result: ItemResult): ItemResult {
   if (moved_to === null || path === null) return { ...result, id };
   const own = { ...result, id, url: path };

@@ -520,6 +520,7 @@ export const MIGRATIONS: readonly Migration[] = [
         t.string('run_id', RUN_ID_CHARS).notNullable();
         // A hash of the URL.
         t.string('page', 64).notNullable();
+        t.string('url', MAX_URL_BYTES).notNullable();
         t.integer('products').notNullable();
         t.primary(['run_id', 'page']);
       },

@@ -17,6 +17,8 @@ import type { Plan } from '../plan/plan.ts';
 import { CHUNKS, hostsOfItem, insertChunks, ITEMS, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import { hashOf } from './key-hash.ts';
+import { readRun } from './run-shape.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 const MOVED_TO = 'crawlfleet_moved_to';
@@ -55,7 +57,8 @@ export async function moveProducts(
     if (fault !== null) refused.set(item.n, fault);
     return fault === null;
   });
-  for (const [n, why] of await refuseCommon(trx, runId, may)) refused.set(n, why);
+  if (run.settings.site.samePage !== 'store')
+    for (const [n, why] of await refuseCommon(trx, runId, may)) refused.set(n, why);
   const passed = may.filter(({ item }) => !refused.has(item.n)).map(passOn);
   return { numbers: await number(trx, db, { run, runId, passed }), refused };
 }
@@ -93,6 +96,7 @@ async function refuseCommon(
     const counted = piece.map(([page, own]) => ({
       run_id: runId,
       page,
+      url: own[0]!.result.moved.page,
       products: (before.get(page) ?? 0) + own.length,
     }));
     await trx(MOVED_TO).insert(counted).onConflict(['run_id', 'page']).merge(['products']);
@@ -162,4 +166,39 @@ async function number(
 async function last(table: Knex.QueryBuilder, runId: string, column: 'n' | 'idx'): Promise<number> {
   const row = await rowOf<{ last: SqlNumber | null }>(table.where({ run_id: runId }).max({ last: column }).first());
   return toNumber(row?.last);
+}
+
+/** Stored products that have moved to a page to which many lead (`products`), by page. */
+export async function readMovedTogether(
+  knex: Knex,
+  runId: string,
+): Promise<{ page: string; products: number; ids: string[] }[]> {
+  const common = await rowsOf<{ url: string; products: SqlNumber }>(
+    knex(MOVED_TO)
+      .where({ run_id: runId })
+      .where('products', '>=', COMMON_FROM)
+      .orderBy('page')
+      .select('url', 'products'),
+  );
+  if (common.length === 0) return [];
+  const { planned } = await readRun<{ planned: SqlNumber }>(knex, runId, 'planned');
+  const ids = new Map<string, string[]>();
+  for (const piece of inPieces(common, LIST)) {
+    const stored = knex(ITEMS)
+      .where({ run_id: runId, outcome: 'stored' })
+      .where('n', '>', toNumber(planned))
+      .whereIn(
+        'moved_to',
+        piece.map(({ url }) => url),
+      )
+      .orderBy('n')
+      .select('product_id', 'moved_to')
+      .options({ timeout: LONG_STATEMENT_MS });
+    for (const { product_id, moved_to } of await rowsOf<OpenItem>(stored))
+      ids.set(moved_to!, [...(ids.get(moved_to!) ?? []), product_id]);
+  }
+  return common.flatMap(({ url, products }) => {
+    const own = ids.get(url);
+    return own === undefined ? [] : [{ page: url, products: toNumber(products), ids: own }];
+  });
 }

@@ -37,6 +37,7 @@ import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './r
 import { refuseProducts } from './refuse.ts';
 import { findRefusedRows, StatementRefused } from './refused-rows.ts';
 import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
+import { readMovedTogether } from './moved-products.ts';
 import { readProductsOn, readSharedResults } from './shared-results.ts';
 import { dropStaging } from './staging.ts';
 import { readProfiles, readValueSample } from './value-sample.ts';
@@ -214,6 +215,10 @@ export class KnexResultStore extends BoundRun implements ResultStore {
   sharedResults(least: number): Promise<SharedResults> {
     const { db, id } = this;
     return this.query((knex) => readSharedResults(knex, db, { runId: id, least }));
+  }
+
+  movedTogether(): ReturnType<ResultStore['movedTogether']> {
+    return this.query((knex) => readMovedTogether(knex, this.id));
   }
 
   productsOn(page: string): Promise<string[]> {

@@ -526,6 +526,8 @@ export interface HostInUse {
   isResting: boolean;
   /** How long it rests at most, once its owner is gone. */
   restMs: number;
+  /** How often the run that has it settles products; omitted: no run has it. */
+  partMs?: number;
   /** The instance that asks has it; omitted: another one. */
   isOwn?: true;
 }
@@ -569,9 +571,9 @@ export interface WorkStore extends WorkReader {
    * (or were already) its own; `limitChunks` is the maximum it may own in total. A slice of a host that it owns is
    * granted beyond that limit, and to no other instance.
    *
-   * With many hosts no chunk is granted of which another run of the database, or another instance, has a host, or had it
-   * less than a gap ago: it is offered again later, and without these hosts at once. Products of hosts that are denied
-   * fail (`redirect`).
+   * With many hosts no chunk is granted of which another run of the database, or another instance, has a host, or had
+   * it less than a gap ago: it is offered again later, and without these hosts at once. Products of hosts that are
+   * denied fail (`redirect`).
    */
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]>;
   /**
@@ -726,6 +728,8 @@ interface ResultReader {
   fillOfFields(): Promise<FillRates['fields']>;
   /** Groups of `least` products or more with details, and a bounded number of smaller ones. */
   sharedResults(least: number): Promise<SharedResults>;
+  /** Stored products that have moved to one page at another host, to which many lead. Only of many hosts. */
+  movedTogether(): Promise<{ page: string; products: number; ids: string[] }[]>;
   /** IDs of the stored products whose requests ended on this page. */
   productsOn(page: string): Promise<string[]>;
   /** Fill rates of the newest completed runs of the same result table that began before this one. */

@@ -55,6 +55,10 @@ export class Gaps {
   readonly #onGap: (gap: Gap) => void;
   /** The first and the last request to each domain, or to each of many hosts by its number over all instances. */
   readonly #asked = new Map<number, { first: Request; last: Request }>();
+  /** Of many hosts: earlier times in which it had one. */
+  readonly #past: { key: number; first: Request; last: Request }[] = [];
+  /** Hosts that it was granted again, and has not asked since. */
+  readonly #again = new Set<number>();
   /** The first requests of a process whose clock is not known yet, each with the one before it. */
   #undecided: [Request, Request][] = [];
   #process: Process | null = null;
@@ -94,6 +98,7 @@ export class Gaps {
     this.#requests = 0;
     this.#paces.clear();
     this.#changed.clear();
+    this.#again.clear();
   }
 
   /** Takes the next line; returns true for a request. Throws an Error of one sentence where no log has it. */
@@ -118,12 +123,15 @@ export class Gaps {
         this.#checkDomain(line.domain);
         this.#hosts.set(line.host, { domain: line.domain, name: line.name, key: null });
         return false;
+      case 'again':
+        this.#checkDomain(line.domain);
+        this.#checkFollowed(this.#again);
+        this.#again.add(line.domain);
+        return false;
       case 'pace': {
         this.#checkDomain(line.domain);
         const before = this.#paces.get(line.domain);
-        // An interval is logged when a request follows: a log that names more would take memory for them.
-        if (before === undefined && this.#domains === Infinity && this.#paces.size > this.#requests)
-          throw new Error('it has intervals of more domains than requests');
+        if (before === undefined && this.#domains === Infinity) this.#checkFollowed(this.#paces);
         if (before !== line.intervalMs) this.#changed.set(line.domain, before ?? 0);
         this.#paces.set(line.domain, line.intervalMs);
         return false;
@@ -136,10 +144,14 @@ export class Gaps {
     this.#endProcess();
   }
 
-  /** The first and the last request to each host; after the end. */
+  /** The first and the last request to each host, of each time that it had it; after the end. */
   *spans(): Generator<Span> {
-    for (const [host, { first, last }] of this.#asked)
+    for (const { key: host, first, last } of [...this.#past, ...this.#lastSpans()])
       yield { host, first: this.#momentOf(first), last: this.#momentOf(last) };
+  }
+
+  *#lastSpans(): Generator<{ key: number; first: Request; last: Request }> {
+    for (const [key, { first, last }] of this.#asked) yield { key, first, last };
   }
 
   #momentOf(request: Request): Moment {
@@ -158,16 +170,26 @@ export class Gaps {
     const intervalMs = Math.max(this.#floorMs, Math.min(paceMs, this.#changed.get(domain) ?? Infinity));
     this.#changed.delete(domain);
     const request = { process, ms, host, intervalMs, paceMs, reading: process.last };
+    const isAgain = this.#again.delete(domain);
     const asked = this.#asked.get(at.key);
     if (asked === undefined) {
       this.#asked.set(at.key, { first: request, last: request });
       return;
     }
-    const { last } = asked;
+    const { first, last } = asked;
+    if (isAgain) {
+      this.#past.push({ key: at.key, first, last });
+      asked.first = request;
+    }
     asked.last = request;
     if (last.process === process) this.#report(request, request.ms - last.ms, 0);
     else if (process.last === null) this.#undecided.push([last, request]);
     else this.#compare(last, request);
+  }
+
+  /** Such a line is logged when a request follows: a log that has more would take memory for them. */
+  #checkFollowed({ size }: { size: number }): void {
+    if (size > this.#requests) throw new Error('it tells of more domains than requests');
   }
 
   #checkDomain(domain: number): void {

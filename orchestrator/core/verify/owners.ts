@@ -1,6 +1,6 @@
 /**
- * Which epochs have asked each of many hosts, and from when to when. An epoch that has given a host away does not get
- * it back, so the first and the last of its requests say when it was the owner. Memory: a span for each host and epoch.
+ * Which epochs have asked each of many hosts, and from when to when: the first and the last of its requests say when an
+ * epoch was the owner, and where it was granted the host again, its log says so. Memory: a span for each such time.
  */
 import { hostGroupOf } from '../../../shared/domain/host-key.ts';
 
@@ -12,7 +12,7 @@ export interface Moment {
   intervalMs: number;
 }
 
-/** The requests of one epoch to one host. */
+/** The requests of one epoch to one host while it had it. */
 export interface Span {
   host: number;
   first: Moment;
@@ -95,15 +95,18 @@ export class Owners {
     let before: number | null = null;
     for (const span of order) {
       if (before !== null && valueOf(before, HOST) === valueOf(span, HOST)) {
-        yield {
-          host: this.#hosts[valueOf(span, HOST)]!,
-          from: this.#epochs[valueOf(before, EPOCH)]!,
-          to: this.#epochs[valueOf(span, EPOCH)]!,
-          ms: valueOf(span, FIRST) - valueOf(before, LAST),
-          offMs: isKnown(span) ? valueOf(span, FIRST_OFF) + valueOf(before, LAST_OFF) : Infinity,
-          intervalMs: Math.floor(Math.max(valueOf(before, LAST_INTERVAL), valueOf(span, FIRST_INTERVAL))),
-          atMs: valueOf(span, FIRST),
-        };
+        // What lies between two times of one epoch is proved by its own log.
+        const isOther = valueOf(before, EPOCH) !== valueOf(span, EPOCH);
+        if (isOther)
+          yield {
+            host: this.#hosts[valueOf(span, HOST)]!,
+            from: this.#epochs[valueOf(before, EPOCH)]!,
+            to: this.#epochs[valueOf(span, EPOCH)]!,
+            ms: valueOf(span, FIRST) - valueOf(before, LAST),
+            offMs: isKnown(span) ? valueOf(span, FIRST_OFF) + valueOf(before, LAST_OFF) : Infinity,
+            intervalMs: Math.floor(Math.max(valueOf(before, LAST_INTERVAL), valueOf(span, FIRST_INTERVAL))),
+            atMs: valueOf(span, FIRST),
+          };
         if (valueOf(span, LAST) <= valueOf(before, LAST)) continue;
       }
       before = span;

@@ -115,6 +115,21 @@ describe('the request logs of a run with many hosts', () => {
     ]);
   });
 
+  it('know an owner that was granted the host again', async () => {
+    const between = [...BEGIN, ...asked('a.example', [3_000, 5_000], { domain: 7 })];
+    const twice = (...again: string[]): string[] => [...BEGIN, ...asked('a.example', [0]), ...again, '> 7000 0 p'];
+    expect(await check(twice(), between)).toMatchObject({ checks: [OWNERS], notes: [] });
+    const found = await check(twice('again 0'), between);
+    expect(found).toMatchObject({ checks: [], notes: [], proof: { smallestGapMs: 2_000, hosts: 1 } });
+    // Of another host of it.
+    expect(await check(twice('again 1'), between)).toMatchObject({ checks: [OWNERS] });
+    const soon = await check(twice('again 0'), [...BEGIN, ...asked('a.example', [3_000, 6_500])]);
+    expect(soon).toMatchObject({ checks: [SHORT], proof: { smallestGapMs: 500 } });
+    // The gap between the two times is its own, and exact.
+    const own = await check([...BEGIN, ...asked('a.example', [0]), 'again 0', '> 999 0 p']);
+    expect(own).toMatchObject({ checks: [SHORT], proof: { smallestGapMs: 999, clocksMs: null } });
+  });
+
   it.each([
     ['one of the two is broken in any case', 2_000, [SHORT], []],
     ['both may have been kept', 4_000, [], [OPEN]],
@@ -254,6 +269,7 @@ describe('the request logs of a run with many hosts', () => {
     ['a number below 0', ['host 0 -1 a.example', '> 0 0 p'], /no domain -1/],
     ['half a number', ['host 0 0.5 a.example', '> 0 0 p'], /no domain 0.5/],
     ['an interval at such a number', ['pace -1 1000', 'host 0 0 a.example', '> 0 0 p'], /no domain -1/],
+    ['hosts that it was granted again and never asks', ['again 0', 'again 1', 'again 2'], /more domains than requests/],
     [
       'intervals at hosts that it never asks',
       ['pace 0 1000', 'pace 1 1000', 'pace 2 1000'],

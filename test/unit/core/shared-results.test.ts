@@ -38,7 +38,8 @@ describe('A page or row is common', () => {
     [1_000, 11],
     [1_000_000, 20],
   ])('in a run of %i products at many hosts from %i on', (planned, least) =>
-    expect(commonFrom(planned, true)).toBe(least));
+    expect(commonFrom(planned, true)).toBe(least),
+  );
 });
 
 describe('Products that ended on one page', () => {

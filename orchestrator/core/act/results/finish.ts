@@ -115,13 +115,19 @@ async function refuseShared(core: FinishCore, run: RunRecord): Promise<Omit<Shar
   const least = commonFrom(run.planned, isAnyHost(run.settings.site.productUrl));
   const shared = await core.results.sharedResults(least);
   const known = (await core.feed?.aliases()) ?? [];
-  const { fails, ...verdict } = judgeShared(shared, least, run.settings.site.samePage ?? 'fail');
+  const policy = run.settings.site.samePage ?? 'fail';
+  const { fails, ...verdict } = judgeShared(shared, least, policy);
   for (const page of fails) {
     const detail = failureOf(page);
     const ids = await core.results.productsOn(page.page);
     const failed = ids.map((id): Refusal => ({ id, outcome: 'failed', reason: 'redirect', detail }));
     await core.results.refuse(failed, `${detail}, so they failed (redirect), for example ${page.examples.join(', ')}`);
     core.log.warn({ page: page.page, products: page.products }, 'products that ended on one page have failed');
+  }
+  for (const { page, products, ids } of policy === 'fail' ? await core.results.movedTogether() : []) {
+    const detail = `${products} products lead to ${page}`;
+    const failed = ids.map((id): Refusal => ({ id, outcome: 'failed', reason: 'redirect', detail }));
+    await core.results.refuse(failed, `${detail}, so they failed (redirect)`);
   }
   const aliases = known.map(({ id, of }): Refusal => {
     return { id, outcome: 'gone', reason: null, detail: `the same page as ${of}` };

@@ -181,6 +181,11 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
     });
   }
 
+  /** No modelled page redirects. */
+  movedTogether(): Promise<[]> {
+    return Promise.resolve([]);
+  }
+
   productsOn(page: string): Promise<string[]> {
     return this.read('results.productsOn', ({ landings }) =>
       [...landings].flatMap(([id, own]) => (own === page ? [id] : [])),

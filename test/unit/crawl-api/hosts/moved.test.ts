@@ -158,6 +158,34 @@ describe('a robots.txt that redirects to another host', () => {
     expect(scene.queue.state.isUntouched(chunk)).toBe(false);
   });
 
+  it('is in the request log, which says when a host was granted again', async () => {
+    const scene = await openHostScene();
+    await scene.give(['https://old.example/1'], {}, MOVED);
+    await scene.give(['https://other.example/1', 'https://other.example/2']);
+    await scene.run(60_000);
+    await scene.give(['https://new.example/1', 'https://new.example/2', 'https://other.example/3']);
+    await scene.run(60_000);
+    await scene.queue.cutRequests();
+    const lines = scene.queue.state.requestLog.cuts.flatMap(({ text }) => text.trim().split('\n'));
+    const hosts = lines.filter((line) => line.startsWith('host')).map((line) => line.split(' '));
+    const names = new Map(hosts.map(([, n, , name]) => [n, name]));
+    const domains = new Map(hosts.map(([, , domain, name]) => [domain, name]));
+    const told = lines.flatMap((line) => {
+      const [mark, a, b] = line.split(' ');
+      if (mark === '>') return [names.get(b!)];
+      return mark === 'again' ? [`again ${domains.get(a!)}`] : [];
+    });
+    const toldOf = (host: string): unknown[] => told.filter((line) => line?.includes(host));
+    // Its robots.txt for the old name; then it is another grant, and read again with two pages.
+    expect(toldOf('new.')).toEqual([
+      'new.example',
+      'again new.example',
+      ...Array.from({ length: 3 }, () => 'new.example'),
+    ]);
+    expect(toldOf('other.').slice(3)).toEqual(['again other.example', 'other.example', 'other.example']);
+    expect(told).not.toContain('again old.example');
+  });
+
   it('is known after the process has died', async () => {
     const before = await openHostScene();
     await before.give(['https://old.example/1', 'https://old.example/2'], {}, MOVED);
