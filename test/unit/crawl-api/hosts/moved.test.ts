@@ -172,8 +172,8 @@ describe('a robots.txt that redirects to another host', () => {
     const domains = new Map(hosts.map(([, , domain, name]) => [domain, name]));
     const told = lines.flatMap((line) => {
       const [mark, a, b] = line.split(' ');
-      if (mark === '>') return [names.get(b!)];
-      return mark === 'again' ? [`again ${domains.get(a!)}`] : [];
+      if (mark === '>') return [names.get(b)];
+      return mark === 'again' ? [`again ${domains.get(a)}`] : [];
     });
     const toldOf = (host: string): unknown[] => told.filter((line) => line?.includes(host));
     // Its robots.txt for the old name; then it is another grant, and read again with two pages.
