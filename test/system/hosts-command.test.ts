@@ -23,6 +23,7 @@ const HOSTS: readonly HostSpec[] = [
   { name: 'paced.test', pages: 14 },
   { name: 'other.test', pages: 60 },
   { name: 'later.test', pages: 1 },
+  { name: 'early.test', pages: 3 },
 ];
 
 describe('orchestrator hosts', () => {
@@ -48,8 +49,10 @@ describe('orchestrator hosts', () => {
       namespace?.remove();
     });
 
-    it('denies a host and slows another one from the next heartbeat on', async (context) => {
+    it('denies a host before the first run, another one in mid-run, and slows a third', async (context) => {
       if (namespace === null) return context.skip('no mount namespace for this user');
+      const early = await fleet.run('hosts', 'deny', 'early.test', '--json');
+      expect(JSON.parse(early.stdout), early.stderr).toMatchObject({ host: 'early.test', denied: true });
       const run = fleet.start('run', '--dry-run', '--json');
       const isAsked = async (name: string): Promise<boolean> => (await world.ledger()).pagesOf(name).length >= 5;
       const what = 'five pages of each host';
@@ -71,6 +74,7 @@ describe('orchestrator hosts', () => {
       expect(JSON.parse(shown.stdout)).toMatchObject({ denied: true, last: { run: report.run, dryRun: true } });
       const ledger = await world.ledger();
       const times = (name: string): number[] => ledger.requestsOf(name).map(({ atMs }) => atMs);
+      expect(times('early.test')).toEqual([]);
       expect(times('www.denied.test').filter((ms) => ms > deniedFromMs)).toEqual([]);
       expect(times('other.test').filter((ms) => ms > deniedFromMs).length).toBeGreaterThan(10);
       const slow = times('paced.test').filter((ms) => ms > pacedFromMs);
@@ -84,7 +88,7 @@ describe('orchestrator hosts', () => {
       expect(failed.length).toBeGreaterThan(20);
       for (const item of failed)
         expect(item).toMatchObject({ reason: 'redirect', detail: 'denied.test is denied (orchestrator hosts deny)' });
-      expect(report.products).toMatchObject({ planned: 155, stored: 155 - failed.length, failed: failed.length });
+      expect(report.products).toMatchObject({ planned: 158, stored: 155 - failed.length, failed: failed.length + 3 });
       const after = await fleet.run('hosts', 'show', 'paced.test', '--json');
       expect(JSON.parse(after.stdout)).toMatchObject({
         paceMs: PACE_MS,

@@ -8,7 +8,10 @@ import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { Output } from '../../cli/output.ts';
 import type { Config } from '../../core/config/load-config.ts';
 import type { ConfigSource } from '../../core/feature.ts';
-import { storesOf, withDatabase } from '../../core/lookup/find-run.ts';
+import type { Database } from '../../core/db/connect.ts';
+import { createReaders } from '../../core/db/create-stores.ts';
+import { migrate, versionOf } from '../../core/db/migrate.ts';
+import { storesToList, withDatabase } from '../../core/lookup/find-run.ts';
 import { holderAtWork } from '../../core/lookup/run-lock.ts';
 import type { HostRecord, RunRecord, StoreReaders } from '../../core/model/stores.ts';
 import { readHost } from './host-document.ts';
@@ -35,15 +38,16 @@ export async function hostsCommand(options: HostsOptions, output: Output): Promi
   const asked = readWords(options);
   const { given, host, wish } = asked;
   return withDatabase(options, output, async (database, config) => {
-    const stores = await storesOf(database);
     const isSame = given.trim().toLowerCase() === host;
     if (wish === null) {
+      const stores = await storesToList(database, output);
       const document = await readHost(host, { database, stores });
       output.line(isSame ? host : `${host}, to which ${plain(given, SHOWN)} belongs`);
       for (const line of renderHost(document)) output.line(`  ${line}`);
       output.document(document);
       return EXIT.complete;
     }
+    const stores = await storesForWish(database, output);
     await stores.runs.setHost(host, wish);
     const stored = await stores.runs.hostRow(host);
     const run = stored?.claim ? await stores.runs.get(stored.claim.runId) : null;
@@ -54,6 +58,16 @@ export async function hostsCommand(options: HostsOptions, output: Output): Promi
     output.document({ host, denied: stored?.denied === true, paceMs: stored?.paceMs ?? null, mainServer });
     return EXIT.complete;
   });
+}
+
+/** Makes our tables where no run has: a host may be kept out of the first one. */
+async function storesForWish(database: Database, output: Pick<Output, 'line'>): Promise<StoreReaders> {
+  if ((await versionOf(database)) === 0)
+    output.line(
+      `! There has been no run in ${database.label}: it is stored there for those to come. If there should be some, check --config and its database.url.`,
+    );
+  await migrate(database);
+  return createReaders(database);
 }
 
 const SHOWN = 200;

@@ -37,12 +37,15 @@ export interface LastGrant {
   requestLogs: { bucket: string; run: string; instance: string } | null;
 }
 
-/** @param host as hostGroupOf gives it */
+/**
+ * @param host as hostGroupOf gives it
+ * @param stores null where the database has none of our tables
+ */
 export async function readHost(
   host: string,
-  { database, stores }: { database: Database; stores: StoreReaders },
+  { database, stores }: { database: Database; stores: StoreReaders | null },
 ): Promise<HostDocument> {
-  const row = await stores.runs.hostRow(host);
+  const row = (await stores?.runs.hostRow(host)) ?? null;
   return {
     host,
     isKnown: row !== null,
@@ -51,7 +54,7 @@ export async function readHost(
     wishedAt: isoOrNull(row?.wishedAtMs),
     crawlDelayMs: row?.delayMs ?? null,
     notBefore: isoOrNull(row?.notBeforeMs),
-    last: row?.claim ? await readGrant(host, row.claim, { database, stores }) : null,
+    last: stores && row?.claim ? await readGrant(host, row.claim, { database, stores }) : null,
   };
 }
 

@@ -2,6 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Output } from '../../../../orchestrator/cli/output.ts';
+import { openDatabase } from '../../../../orchestrator/core/db/connect.ts';
+import { versionOf } from '../../../../orchestrator/core/db/migrate.ts';
 import { lockNamesOfRun } from '../../../../orchestrator/core/lookup/run-lock.ts';
 import { hostsCommand } from '../../../../orchestrator/features/hosts/command.ts';
 import { createTestDatabase, type TestDatabase } from '../../../support/mariadb/database.ts';
@@ -135,6 +137,34 @@ describe('hosts deny and pace', () => {
   ])('refuse %s %s %s', async (action, ...words) => {
     await expectFault(hosts(action, ...words), 'usage');
     expect(await bench.stores.runs.hostRow(HOST)).toBeNull();
+  });
+});
+
+describe('hosts before the first run', () => {
+  beforeEach(async () => {
+    await bench.db.close();
+    await test.drop();
+    test = await createTestDatabase('sqlite');
+    configure('hosts: any, interval: 15s');
+  });
+
+  it('shows that nothing is there, and makes no tables', async () => {
+    expect(await hosts('show', HOST)).toBe(0);
+    expect(documents).toMatchObject([{ host: HOST, isKnown: false, last: null }]);
+    bench = { ...bench, db: await openDatabase(test.url) };
+    expect(await versionOf(bench.db)).toBe(0);
+  });
+
+  it('stores what is asked of all runs to come, and says where', async () => {
+    expect(await hosts('deny', HOST)).toBe(0);
+    expect(documents).toEqual([{ host: HOST, denied: true, paceMs: null, mainServer: null }]);
+    expect(lines.join('\n')).toContain('! There has been no run in sqlite:');
+    expect(await hosts('pace', HOST, '60s')).toBe(0);
+    expect(lines.join('\n')).not.toContain('There has been no run');
+    expect(await hosts('show', HOST)).toBe(0);
+    expect(documents).toMatchObject([{ isKnown: true, denied: true, paceMs: 60_000, last: null }]);
+    expect(lines.join('\n')).toContain('no run had a record there');
+    bench = await openBench(test);
   });
 });
 
