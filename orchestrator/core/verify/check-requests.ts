@@ -2,29 +2,14 @@
  * The proof of the pace: the request logs of all instances, and the gaps in them by address and domain; with many hosts
  * by host, over all instances.
  */
-import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { isAnyHost, templatesOf } from '../../../shared/domain/domains.ts';
-import { describeError } from '../../../shared/domain/errors.ts';
-import type { Manifest } from '../../../shared/wire/part.ts';
-import { LOG_REQUESTS, type LogRef, readLine } from '../../../shared/wire/request-log.ts';
-import { ED25519, sha256Hex } from '../../../shared/wire/signature.ts';
-import { gzipLines } from '../act/results/gzip-lines.ts';
-import { isFromInstance } from '../act/results/part-origin.ts';
-import { readAhead } from '../act/results/read-ahead.ts';
-import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import { plural } from '../plan/wording.ts';
+import type { ClosedEpoch, RunBucket } from './closed-epoch.ts';
 import { type Difference, differs } from './difference.ts';
 import { type Gap, Gaps } from './gaps.ts';
+import { HostNumbers } from './host-numbers.ts';
 import { type Handover, Owners } from './owners.ts';
-
-/** What the manifest of an epoch says of its requests. */
-export interface ClosedEpoch extends Pick<Manifest, 'closedBy' | 'requestLogs'> {
-  instance: InstanceRecord;
-  /** By the instance's own count. */
-  requests: number;
-  /** Its journal was damaged: the count may be wrong. */
-  damaged: boolean;
-}
+import { readRequestLogs } from './request-logs.ts';
 
 /** What the request logs show. */
 export interface RequestProof {
@@ -47,19 +32,12 @@ export interface RequestCheck {
   notes: string[];
 }
 
-/** Objects that are read ahead of their turn. */
-const READS = 8;
 const EXAMPLES = 20;
-/** Maximum bytes of a line, packed and unpacked; a host has at most 253 characters. */
-const MOST = { line: 400, packed: 16_000_000, text: LOG_REQUESTS * 400 };
 
-export async function checkRequests(
-  input: { run: RunRecord; objects: ObjectStore },
-  epochs: readonly ClosedEpoch[],
-): Promise<RequestCheck> {
-  const check = new Check(input);
+export async function checkRequests(bucket: RunBucket, epochs: readonly ClosedEpoch[]): Promise<RequestCheck> {
+  const check = new Check(bucket);
   const inOrder = [...epochs].sort((a, b) => a.instance.claimedAtMs - b.instance.claimedAtMs);
-  if (isAnyHost(input.run.settings.site.productUrl)) await check.readHosts(inOrder);
+  if (isAnyHost(bucket.run.settings.site.productUrl)) await check.readHosts(inOrder);
   else for (const ofAddress of byAddress(inOrder)) await check.readAddress(ofAddress);
   return check.result();
 }
@@ -79,8 +57,7 @@ function byAddress(epochs: readonly ClosedEpoch[]): Iterable<ClosedEpoch[]> {
 const nameOf = ({ instance: { slot, epoch } }: ClosedEpoch): string => `slot ${slot} epoch ${epoch}`;
 
 class Check {
-  readonly #run: RunRecord;
-  readonly #objects: ObjectStore;
+  readonly #bucket: RunBucket;
   readonly #proof: RequestProof = { logs: 0, logged: 0, unlogged: 0, smallestGapMs: null, clocksMs: null };
   readonly #damaged: string[] = [];
   readonly #miscounted: string[] = [];
@@ -93,14 +70,13 @@ class Check {
   /** Epochs with requests that are in no log, by who has closed them. */
   readonly #withoutLog = { instance: 0, 'main-server': 0 };
 
-  constructor({ run, objects }: { run: RunRecord; objects: ObjectStore }) {
-    this.#run = run;
-    this.#objects = objects;
+  constructor(bucket: RunBucket) {
+    this.#bucket = bucket;
   }
 
   async readAddress(epochs: readonly ClosedEpoch[]): Promise<void> {
     let at = '';
-    const { intervalMs: floorMs, productUrl } = this.#run.settings.site;
+    const { intervalMs: floorMs, productUrl } = this.#bucket.run.settings.site;
     const domains = templatesOf(productUrl).length;
     const gaps = new Gaps({ floorMs, domains }, (gap) => this.#note(gap, at));
     for (const epoch of epochs) {
@@ -113,9 +89,10 @@ class Check {
 
   /** Each host's pace counts over all addresses, so each epoch is read by itself, and then they are compared. */
   async readHosts(epochs: readonly ClosedEpoch[]): Promise<void> {
-    const owners = new Owners();
-    const numberOf = (host: string): number => owners.numberOf(host);
-    const { intervalMs: floorMs } = this.#run.settings.site;
+    const hosts = new HostNumbers();
+    const { numberOf } = hosts;
+    const owners = new Owners(hosts);
+    const { intervalMs: floorMs } = this.#bucket.run.settings.site;
     for (const epoch of epochs) {
       const at = nameOf(epoch);
       const gaps = new Gaps({ floorMs, domains: Infinity, numberOf }, (gap) => this.#note(gap, at));
@@ -125,44 +102,24 @@ class Check {
       owners.add(at, gaps.spans());
     }
     for (const handover of owners.handovers()) this.#noteHandover(handover);
-    this.#proof.hosts = owners.hosts;
+    this.#proof.hosts = hosts.count;
   }
 
   async #readEpoch(epoch: ClosedEpoch, gaps: Gaps, at: string): Promise<void> {
-    const { closedBy, requestLogs = [], requests, damaged } = epoch;
-    let logged = 0;
-    let whole = true;
-    const read = (log: LogRef): Promise<Uint8Array | string> => this.#fetch(epoch, log);
-    for await (const [log, outcome] of readAhead(requestLogs, read, READS)) {
-      if ('error' in outcome) throw outcome.error;
-      if (outcome.value === 'foreign') this.#foreign++;
-      else {
-        const found = typeof outcome.value === 'string' ? outcome.value : await readObject(outcome.value, gaps);
-        if (typeof found === 'number') logged += found;
-        else this.#damaged.push(`${log.key}: ${found}`);
-        whole &&= typeof found === 'number';
-        this.#proof.logs++;
-      }
-    }
+    const { closedBy, requests, damaged } = epoch;
+    const found = await readRequestLogs(this.#bucket, epoch, gaps);
+    const { logged } = found;
+    const whole = found.damaged.length === 0;
+    this.#proof.logs += found.logs;
     this.#proof.logged += logged;
+    this.#foreign += found.foreign;
+    this.#damaged.push(...found.damaged);
     const isExact = closedBy === 'instance' && epoch.requestLogs !== undefined && !damaged;
     if (isExact && whole && logged !== requests) this.#miscounted.push(`${at}: ${requests} sent, ${logged} in the log`);
     else if (logged < requests) {
       this.#proof.unlogged += requests - logged;
       this.#withoutLog[closedBy]++;
     }
-  }
-
-  /** The packed object; `foreign` for one that its instance has not signed, or what is wrong with it. */
-  async #fetch({ closedBy, instance }: ClosedEpoch, log: LogRef): Promise<Uint8Array | string> {
-    const bucket = { objects: this.#objects, signatures: ED25519 };
-    // The instance's own manifest has its hash. The main server's lists whatever had the name of a log.
-    const isOwn =
-      closedBy === 'instance' || (await isFromInstance(bucket, this.#run, instance, { ...log, of: 'requests' }));
-    if (!isOwn) return 'foreign';
-    const bytes = await this.#objects.get(log.key, MOST.packed);
-    if (bytes === null) return 'not in the bucket';
-    return sha256Hex(bytes) === log.sha256 ? bytes : 'another hash than the one in its name';
   }
 
   #noteHandover(handover: Handover): void {
@@ -224,19 +181,6 @@ class Check {
     ];
     return { proof: this.#proof, differences, notes };
   }
-}
-
-/** The number of requests in an object, or what is wrong with it. */
-async function readObject(packed: Uint8Array, gaps: Gaps): Promise<number | string> {
-  let requests = 0;
-  gaps.beginObject();
-  try {
-    for await (const lines of gzipLines(packed, MOST))
-      for (const line of lines) if (gaps.take(readLine(line.toString('latin1')))) requests++;
-  } catch (error) {
-    return describeError(error);
-  }
-  return requests;
 }
 
 function describeGap({ ms, offMs, intervalMs, host, atMs }: Gap, at: string): string {

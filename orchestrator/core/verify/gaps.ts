@@ -45,6 +45,13 @@ interface Request {
   reading: Reading | null;
 }
 
+/** The requests to a domain or host. */
+interface Asked {
+  first: Request;
+  last: Request;
+  requests: number;
+}
+
 /** How far two clocks drift apart at most: an NTP client slews by 500 ppm, without one oscillators are nearer. */
 const DRIFT = 5e-4;
 
@@ -54,9 +61,9 @@ export class Gaps {
   readonly #numberOf: ((host: string) => number) | null;
   readonly #onGap: (gap: Gap) => void;
   /** The first and the last request to each domain, or to each of many hosts by its number over all instances. */
-  readonly #asked = new Map<number, { first: Request; last: Request }>();
+  readonly #asked = new Map<number, Asked>();
   /** Of many hosts: earlier times in which it had one. */
-  readonly #past: { key: number; first: Request; last: Request }[] = [];
+  readonly #past: (Asked & { key: number })[] = [];
   /** Hosts that it was granted again, and has not asked since. */
   readonly #again = new Set<number>();
   /** The first requests of a process whose clock is not known yet, each with the one before it. */
@@ -146,12 +153,12 @@ export class Gaps {
 
   /** The first and the last request to each host, of each time that it had it; after the end. */
   *spans(): Generator<Span> {
-    for (const { key: host, first, last } of [...this.#past, ...this.#lastSpans()])
-      yield { host, first: this.#momentOf(first), last: this.#momentOf(last) };
+    for (const { key: host, first, last, requests } of [...this.#past, ...this.#lastSpans()])
+      yield { host, first: this.#momentOf(first), last: this.#momentOf(last), requests };
   }
 
-  *#lastSpans(): Generator<{ key: number; first: Request; last: Request }> {
-    for (const [key, { first, last }] of this.#asked) yield { key, first, last };
+  *#lastSpans(): Generator<Asked & { key: number }> {
+    for (const [key, asked] of this.#asked) yield { key, ...asked };
   }
 
   #momentOf(request: Request): Moment {
@@ -173,15 +180,17 @@ export class Gaps {
     const isAgain = this.#again.delete(domain);
     const asked = this.#asked.get(at.key);
     if (asked === undefined) {
-      this.#asked.set(at.key, { first: request, last: request });
+      this.#asked.set(at.key, { first: request, last: request, requests: 1 });
       return;
     }
-    const { first, last } = asked;
+    const { last } = asked;
     if (isAgain) {
-      this.#past.push({ key: at.key, first, last });
+      this.#past.push({ key: at.key, ...asked });
       asked.first = request;
+      asked.requests = 0;
     }
     asked.last = request;
+    asked.requests++;
     if (last.process === process) this.#report(request, request.ms - last.ms, 0);
     else if (process.last === null) this.#undecided.push([last, request]);
     else this.#compare(last, request);

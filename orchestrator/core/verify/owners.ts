@@ -2,7 +2,7 @@
  * Which epochs have asked each of many hosts, and from when to when: the first and the last of its requests say when an
  * epoch was the owner, and where it was granted the host again, its log says so. Memory: a span for each such time.
  */
-import { hostGroupOf } from '../../../shared/domain/host-key.ts';
+import type { HostNumbers } from './host-numbers.ts';
 
 /** When a request was sent: by the main server's clock, and by how much that may be off; Infinity if not known. */
 export interface Moment {
@@ -17,6 +17,7 @@ export interface Span {
   host: number;
   first: Moment;
   last: Moment;
+  requests: number;
 }
 
 /** An owner of a host, and the one before it: negative milliseconds between them if both asked at once. */
@@ -37,32 +38,13 @@ const [HOST, EPOCH, FIRST, FIRST_OFF, FIRST_INTERVAL, LAST, LAST_OFF, LAST_INTER
 
 export class Owners {
   readonly #epochs: string[] = [];
-  readonly #hosts: string[] = [];
-  /** The numbers of hosts, by their keys and by all names that requests went to. */
-  readonly #numbers = new Map<string, number>();
+  readonly #hosts: HostNumbers;
   /** In one piece: as objects of their own they would take three times the memory. */
   #spans = new Float64Array(FIELDS * 1_024);
   #count = 0;
 
-  /** Hosts that were asked. */
-  get hosts(): number {
-    return this.#hosts.length;
-  }
-
-  /** The number of the host that has this name, which may end with a port. */
-  numberOf(name: string): number {
-    let number = this.#numbers.get(name);
-    if (number !== undefined) return number;
-    const url = URL.parse(`http://${name}`);
-    const key = url === null ? name : hostGroupOf(url);
-    number = this.#numbers.get(key);
-    if (number === undefined) {
-      number = this.#hosts.length;
-      this.#hosts.push(key);
-      this.#numbers.set(key, number);
-    }
-    this.#numbers.set(name, number);
-    return number;
+  constructor(hosts: HostNumbers) {
+    this.#hosts = hosts;
   }
 
   add(epoch: string, spans: Iterable<Span>): void {
@@ -99,7 +81,7 @@ export class Owners {
         const isOther = valueOf(before, EPOCH) !== valueOf(span, EPOCH);
         if (isOther)
           yield {
-            host: this.#hosts[valueOf(span, HOST)]!,
+            host: this.#hosts.nameOf(valueOf(span, HOST)),
             from: this.#epochs[valueOf(before, EPOCH)]!,
             to: this.#epochs[valueOf(span, EPOCH)]!,
             ms: valueOf(span, FIRST) - valueOf(before, LAST),

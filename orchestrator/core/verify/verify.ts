@@ -7,13 +7,10 @@ import type { InstanceRecord, RunRecord, PartRecord } from '../model/stores.ts';
 import type { VerifyFacts } from './verify-facts.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import { decodeManifest, type Manifest, readUnsigned } from '../../../shared/wire/part.ts';
-import { importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
-import { fetchManifest } from '../act/results/close-epoch.ts';
 import { countProducts } from '../act/results/load-parts.ts';
 import { readAhead } from '../act/results/read-ahead.ts';
-import { REBUILT } from '../act/results/run-description.ts';
-import { checkRequests, type ClosedEpoch, type RequestProof } from './check-requests.ts';
+import { checkRequests, type RequestProof } from './check-requests.ts';
+import { type ClosedEpoch, readClosedEpoch } from './closed-epoch.ts';
 import { type Difference, differs } from './difference.ts';
 
 export interface Verdict {
@@ -170,19 +167,13 @@ export async function checkManifests({
       differences.push(differs('every epoch is closed by a manifest', `a manifest of ${where}`, 'none'));
       continue;
     }
-    const manifest = await readManifest(run, instance, objects);
-    if (typeof manifest === 'string') {
-      differences.push(differs('every manifest is whole and signed', instance.manifestKey, manifest));
+    const found = await readClosedEpoch({ run, objects }, instance);
+    if (typeof found === 'string') {
+      differences.push(differs('every manifest is whole and signed', instance.manifestKey, found));
       continue;
     }
-    const { closedBy, requestLogs, damaged = false } = manifest;
-    closed.push({
-      instance,
-      closedBy,
-      damaged,
-      requests: manifest.progress.requests,
-      ...(requestLogs && { requestLogs }),
-    });
+    const { manifest, epoch } = found;
+    closed.push(epoch);
     const expect = (check: string, missing: string[], what: string): void => {
       if (missing.length > 0)
         differences.push(differs(check, instance.manifestKey!, `${missing.length} parts not ${what}`, missing));
@@ -197,31 +188,6 @@ export async function checkManifests({
     expect('every part of a manifest is loaded', unloaded, 'loaded');
   }
   return { closed, differences };
-}
-
-/** The manifest of an epoch, signed by its instance or by the run; or a text that names its fault. */
-async function readManifest(
-  run: RunRecord,
-  instance: InstanceRecord,
-  objects: ObjectStore,
-): Promise<Manifest | string> {
-  const bytes = await fetchManifest(objects, instance.manifestKey!);
-  if (!bytes) return 'not in the bucket';
-  if (typeof bytes === 'string') return bytes;
-  if (instance.manifestSha256 !== null && sha256Hex(bytes) !== instance.manifestSha256)
-    return 'another hash than the one in the ledger';
-  // Its key was lost with the database, which the run has reported: only the form and the hash can be checked.
-  const isUnsigned = instance.publicKey === null && instance.reason === REBUILT;
-  const keys = [instance.publicKey, run.publicKey].filter((k) => k !== null);
-  let fault = 'no key to check it with';
-  for (const key of isUnsigned ? [null] : keys) {
-    try {
-      return key === null ? readUnsigned(bytes) : decodeManifest(bytes, importPublicKey(key));
-    } catch (error) {
-      fault = describeError(error);
-    }
-  }
-  return fault;
 }
 
 /** Every loaded part is in the bucket as it was loaded: its hash and its number of lines match. */

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { RunRecord } from '../../../orchestrator/core/model/stores.ts';
 import { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';
-import { checkRequests, type ClosedEpoch } from '../../../orchestrator/core/verify/check-requests.ts';
+import { checkRequests } from '../../../orchestrator/core/verify/check-requests.ts';
+import type { ClosedEpoch } from '../../../orchestrator/core/verify/closed-epoch.ts';
 import { ANY_HOST } from '../../../shared/domain/domains.ts';
 import { anInstance } from './builders.ts';
 import { epochOf, publicKey, storeLog } from './request-logs.ts';

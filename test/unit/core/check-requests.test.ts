@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { RunRecord } from '../../../orchestrator/core/model/stores.ts';
 import { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';
-import { checkRequests, type ClosedEpoch } from '../../../orchestrator/core/verify/check-requests.ts';
+import { checkRequests } from '../../../orchestrator/core/verify/check-requests.ts';
+import type { ClosedEpoch } from '../../../orchestrator/core/verify/closed-epoch.ts';
 import type { LogRef } from '../../../shared/wire/request-log.ts';
 import { createKeyPair } from '../../../shared/wire/signature.ts';
 import { anInstance } from './builders.ts';

@@ -1,7 +1,7 @@
 /** Request logs in a bucket, and the closed epochs that name them. */
 import { gzipSync } from 'node:zlib';
 import type { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';
-import type { ClosedEpoch } from '../../../orchestrator/core/verify/check-requests.ts';
+import type { ClosedEpoch } from '../../../orchestrator/core/verify/closed-epoch.ts';
 import { requestLogKey } from '../../../shared/domain/keys.ts';
 import { signPart } from '../../../shared/wire/part-signature.ts';
 import type { LogRef } from '../../../shared/wire/request-log.ts';
