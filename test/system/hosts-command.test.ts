@@ -17,6 +17,8 @@ const INTERVAL_MS = 500;
 const PACE_MS = 5_000;
 /** The next heartbeat of every instance, which comes after half a second, on a busy machine. */
 const NEWS_MS = 3_000;
+/** How far the moment of sending is from that of arrival, on a busy machine. */
+const CLOCKS_MS = 250;
 
 const HOSTS: readonly HostSpec[] = [
   { name: 'www.denied.test', pages: 80 },
@@ -73,6 +75,7 @@ describe('orchestrator hosts', () => {
       expect(exitCode, stderr).toBe(0);
       expect(JSON.parse(shown.stdout)).toMatchObject({ denied: true, last: { run: report.run, dryRun: true } });
       const ledger = await world.ledger();
+      const aheadMs = Date.now() - (await world.nowMs());
       const times = (name: string): number[] => ledger.requestsOf(name).map(({ atMs }) => atMs);
       expect(times('early.test')).toEqual([]);
       expect(times('www.denied.test').filter((ms) => ms > deniedFromMs)).toEqual([]);
@@ -95,6 +98,21 @@ describe('orchestrator hosts', () => {
         crawlDelayMs: null,
         last: { run: report.run, records: { records: 14, stored: 14, open: 0, failed: {} } },
       });
+      for (const name of ['www.denied.test', 'paced.test', 'other.test', 'early.test']) {
+        const all = ledger.requestsOf(name);
+        const { nights } = JSON.parse((await fleet.run('hosts', 'show', name, '--json')).stdout) as {
+          nights: { run: string; first: string; last: string; requests: number; intervalMs: number }[];
+        };
+        expect(nights.reduce((sum, { requests }) => sum + requests, 0)).toBe(all.length);
+        const least = name === 'paced.test' ? PACE_MS : INTERVAL_MS;
+        for (const { run: id, first, last, intervalMs } of nights) {
+          expect({ id, intervalMs }).toEqual({ id: report.run, intervalMs: least });
+          for (const iso of [first, last]) {
+            const offMs = all.map(({ atMs }) => Math.abs(atMs + aheadMs - Date.parse(iso)));
+            expect(Math.min(...offMs)).toBeLessThan(CLOCKS_MS);
+          }
+        }
+      }
     });
   });
 });

@@ -171,6 +171,41 @@ export function readHost(db: Database, host: string): Promise<HostRecord | null>
   });
 }
 
+/**
+ * Removes the rows of hosts that say nothing to any run to come: nobody denies or paces them, they do not rest, and no
+ * run has had them since `beforeMs`, nor any that is not over. Returns how many.
+ */
+export async function pruneHosts(
+  db: Database,
+  { beforeMs, nowMs, signal }: { beforeMs: number; nowMs: number; signal: AbortSignal },
+): Promise<number> {
+  const unneeded = (knex: Knex): Knex.QueryBuilder => {
+    const had = knex('crawlfleet_runs')
+      .where({ id: knex.ref(`${HOSTS}.run_id`) })
+      .where((since) => void since.whereNull('finished_at').orWhere('finished_at', '>=', beforeMs));
+    const before = (column: string, ms: number) => (any: Knex.QueryBuilder) =>
+      void any.whereNull(column).orWhere(column, '<', ms);
+    return knex(HOSTS)
+      .whereNull('denied')
+      .whereNull('pace_ms')
+      .where(before('not_before', nowMs))
+      .where(before('wished_at', beforeMs))
+      .whereNotExists(had);
+  };
+  let removed = 0;
+  for (let after: string | undefined = ''; after !== undefined && !signal.aborted;) {
+    const from: string = after;
+    // Found without a lock, and looked at again under that of these rows alone: runs are granted hosts meanwhile.
+    const found = await inQuery(db, (knex) =>
+      rowsOf<{ host: string }>(unneeded(knex).where('host', '>', from).orderBy('host').limit(LIST).select('host')),
+    );
+    const hosts = found.map(({ host }) => host);
+    if (hosts.length > 0) removed += await inQuery(db, (knex) => unneeded(knex).whereIn('host', hosts).delete());
+    after = hosts.length < LIST ? undefined : hosts.at(-1);
+  }
+  return removed;
+}
+
 const orNull = (value: SqlNumber | null): number | null => (value === null ? null : toNumber(value));
 
 function notesOf({ host, delay_ms, not_before, refusals, pace_ms, denied }: HostRow): NotedHost {

@@ -526,6 +526,27 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // When each run asked which of many hosts, for a year: its request logs, summed up by instance and host.
+  {
+    name: 'host-requests',
+    tables: {
+      crawlfleet_host_requests: (t) => {
+        // In the order in which rows are added. The host as in crawlfleet_hosts.
+        t.string('run_id', RUN_ID_CHARS).notNullable();
+        t.integer('slot').notNullable();
+        t.integer('epoch').notNullable();
+        t.string('host', 255).notNullable().index('crawlfleet_host_requests_host');
+        // The instance's row goes earlier.
+        t.string('address', 64);
+        t.bigInteger('first_at').notNullable();
+        t.bigInteger('last_at').notNullable();
+        t.integer('requests').notNullable();
+        // What was due between two requests at the end.
+        t.bigInteger('interval_ms').notNullable();
+        t.primary(['run_id', 'slot', 'epoch', 'host']);
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -3,6 +3,8 @@ import type { RunSettings } from '../model/run-settings.ts';
 import { historyTable } from './result-table.ts';
 import type { Database } from './connect.ts';
 import { PUBLISHED } from './newer-runs.ts';
+import { HOST_REQUESTS } from './host-requests.ts';
+import { pruneHosts } from './host-rows.ts';
 import { inQuery } from './retry.ts';
 import { rowsOf } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
@@ -30,10 +32,13 @@ export interface Pruned {
   rows: number;
 }
 
+/** How long the database says at least when a run asked which of many hosts, and what hosts have asked for. */
+const HOSTS_KEPT_MS = 365 * 86_400_000;
+
 /**
  * Removes ledger, events, parts, samples and attempts of runs into these result tables that ended before `beforeMs`,
- * and the changes of fields that they published. In pieces: what an abort cuts off, the next call removes. A run is
- * done once its `pruned_at` is set.
+ * and the changes of fields that they published; what is kept of many hosts, after a year at least. In pieces: what an
+ * abort cuts off, the next call removes. A run is done once its `pruned_at` is set.
  */
 export async function prune(
   db: Database,
@@ -70,7 +75,23 @@ export async function prune(
     await inQuery(db, (knex) => knex('crawlfleet_runs').where({ id }).update({ pruned_at: nowMs }));
     pruned.runs.push(id);
   }
+  const hostsBeforeMs = Math.min(beforeMs, nowMs - HOSTS_KEPT_MS);
+  for (const id of await runsWithHostRequests(db, tables, hostsBeforeMs)) await remove(HOST_REQUESTS, 'run_id = ?', id);
+  pruned.rows += await pruneHosts(db, { beforeMs: hostsBeforeMs, nowMs, signal });
   return pruned;
+}
+
+/** Those of these result tables that ended before. */
+function runsWithHostRequests(db: Database, tables: readonly string[], beforeMs: number): Promise<string[]> {
+  return inQuery(db, async (knex) => {
+    const own = knex(HOST_REQUESTS).where({ run_id: knex.ref('crawlfleet_runs.id') });
+    const runs = knex('crawlfleet_runs')
+      .whereIn('results_table', tables)
+      .where('finished_at', '<', beforeMs)
+      .whereExists(own)
+      .select('id');
+    return (await rowsOf<{ id: string }>(runs)).map(({ id }) => id);
+  });
 }
 
 async function removePiece(db: Database, table: string, where: string, runId: string): Promise<number> {

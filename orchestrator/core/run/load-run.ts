@@ -27,6 +27,7 @@ import { createResultTable } from '../db/result-table.ts';
 import { carryOut, publishReport } from './carry-out.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { ConfigSource } from '../feature.ts';
+import { keepHostRequests } from './keep-host-requests.ts';
 import type { RunContext } from './run-context.ts';
 import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud-access/run-bucket.ts';
@@ -138,6 +139,7 @@ async function rebuild(
   output.line(`Loaded ${loaded.parts} parts: ${loaded.stored} products stored.`);
   await closeRebuilt(core, run, epochs);
   await publishRun(core);
+  await keepHostRequests(core, { database, run, signal: context.interrupts.leave });
   const report = await buildReport(core);
   await core.run.setReport(report);
   const record = await getRun(stores.runs, runId);

@@ -25,6 +25,7 @@ import { RunSecrets } from '../callbacks/run-secrets.ts';
 import { readSiteSecrets } from '../config/user-headers.ts';
 import { robotsReader } from '../prepare/site-robots.ts';
 import type { CloudAccess } from '../cloud-access/cloud-access.ts';
+import { keepHostRequests } from './keep-host-requests.ts';
 import type { RunContext } from './run-context.ts';
 import { emit, watchersOf } from '../run-events.ts';
 import { makeStateFolder } from '../config/state-folder.ts';
@@ -83,8 +84,10 @@ export async function openSession(context: RunContext, options: SessionOptions) 
     },
     /**
      * Builds the report, tells the listeners, and stores it with an alarm and a note for each line that they return.
+     * Before, it keeps what was asked of which host: a run without a report is taken up again.
      */
     async report(ended: RunRecord): Promise<RunReport> {
+      await keepHostRequests(core, { database: context.database, run: ended, signal: context.interrupts.leave });
       const report = await buildReport(core);
       for (const fault of await emit(features, (events) => events.ended?.(context, ended, report))) {
         await core.alarm(fault);

@@ -3,11 +3,12 @@ import { runPrefix, shardPrefix } from '../../../shared/domain/keys.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 import type { Database } from '../../core/db/connect.ts';
 import { type HostOutcomes, readHostOutcomes } from '../../core/db/host-outcomes.ts';
+import { readRequestsOfHost } from '../../core/db/host-requests.ts';
 import type { StoreReaders } from '../../core/model/stores.ts';
 
 export interface HostDocument {
   host: string;
-  /** False: no run with `site.hosts: any` was ever granted a record there, and no operator asks for anything. */
+  /** False: no run with `site.hosts: any` had a record there for a year, and no operator asks for anything. */
   isKnown: boolean;
   denied: boolean;
   paceMs: number | null;
@@ -18,6 +19,24 @@ export interface HostDocument {
   notBefore: string | null;
   /** The last grant; null: there was none. */
   last: LastGrant | null;
+  /** What the request logs of a year of runs have, the newest first. A run that is not over is not among them. */
+  nights: HostNight[];
+}
+
+/** What one instance of a run has asked of the host. */
+interface HostNight {
+  run: string;
+  slot: number;
+  epoch: number;
+  /** Null: not known, as in a run that was rebuilt from the bucket. */
+  address: string | null;
+  /** The first and the last request. */
+  first: string;
+  last: string;
+  /** Those for robots.txt and redirects included. */
+  requests: number;
+  /** What was due between two of them at the end. */
+  intervalMs: number;
 }
 
 export interface LastGrant {
@@ -46,15 +65,20 @@ export async function readHost(
   { database, stores }: { database: Database; stores: StoreReaders | null },
 ): Promise<HostDocument> {
   const row = (await stores?.runs.hostRow(host)) ?? null;
+  const nights = stores === null ? [] : await readRequestsOfHost(database, host);
   return {
     host,
-    isKnown: row !== null,
+    isKnown: row !== null || nights.length > 0,
     denied: row?.denied === true,
     paceMs: row?.paceMs ?? null,
     wishedAt: isoOrNull(row?.wishedAtMs),
     crawlDelayMs: row?.delayMs ?? null,
     notBefore: isoOrNull(row?.notBeforeMs),
     last: stores && row?.claim ? await readGrant(host, row.claim, { database, stores }) : null,
+    nights: nights.map(({ runId: run, slot, epoch, address, firstMs, lastMs, requests, intervalMs }) => {
+      const [first, last] = [new Date(firstMs).toISOString(), new Date(lastMs).toISOString()];
+      return { run, slot, epoch, address, first, last, requests, intervalMs };
+    }),
   };
 }
 

@@ -1,12 +1,13 @@
 /** `hosts show` as text: what there is about a host, and what there is not. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import type { HostDocument, LastGrant } from './host-document.ts';
 
 export function renderHost(document: HostDocument): string[] {
-  const { isKnown, denied, paceMs, wishedAt, crawlDelayMs, notBefore, last } = document;
+  const { isKnown, denied, paceMs, wishedAt, crawlDelayMs, notBefore, last, nights } = document;
   if (!isKnown)
     return [
-      'nothing is stored: no run with site.hosts: any had a record there, and no operator has denied or paced it.',
+      'nothing is stored: no run with site.hosts: any had a record there in a year, and no operator has denied or paced it.',
       'Runs that name their site leave nothing here; orchestrator status lists them.',
     ];
   const asked = wishedAt === null ? '' : `, asked for last at ${wishedAt}`;
@@ -22,7 +23,30 @@ export function renderHost(document: HostDocument): string[] {
     ['no request', notBefore === null ? 'before: nothing stored' : `before ${notBefore}`],
     ...(last === null ? [['last grant', 'none: no run had a record there'] as [string, string]] : grantRows(last)),
   ];
-  return rows.map(([name, text]) => `${name.padEnd(13)}${text}`);
+  return [
+    ...rows.map(([name, text]) => `${name.padEnd(13)}${text}`),
+    ...(nights.length === 0 ? [] : ['', ...renderNights(nights)]),
+  ];
+}
+
+/** Of a year of nights; --json has all. */
+const SHOWN_NIGHTS = 31;
+
+function renderNights(nights: HostDocument['nights']): string[] {
+  const rows = nights
+    .slice(0, SHOWN_NIGHTS)
+    .map(({ run, slot, epoch, address, first, last, requests, intervalMs }) => [
+      run,
+      `${slot}.${epoch}`,
+      address,
+      first,
+      last,
+      requests,
+      formatDuration(intervalMs),
+    ]);
+  const table = renderTable(['run', 'slot', 'address', 'first request', 'last request', 'requests', 'at least'], rows);
+  const more = nights.length - rows.length;
+  return [...table.split('\n'), ...(more > 0 ? [`and ${more} earlier ones, which --json has`] : [])];
 }
 
 function grantRows({

@@ -1,8 +1,11 @@
 /** Request logs in a bucket, and the closed epochs that name them. */
 import { gzipSync } from 'node:zlib';
+import type { InstanceRecord } from '../../../orchestrator/core/model/stores.ts';
 import type { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';
 import type { ClosedEpoch } from '../../../orchestrator/core/verify/closed-epoch.ts';
-import { requestLogKey } from '../../../shared/domain/keys.ts';
+import { manifestKey, requestLogKey } from '../../../shared/domain/keys.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { encodeManifest } from '../../../shared/wire/part.ts';
 import { signPart } from '../../../shared/wire/part-signature.ts';
 import type { LogRef } from '../../../shared/wire/request-log.ts';
 import { createKeyPair, exportPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
@@ -33,4 +36,18 @@ export function epochOf(
   const { slot = 0, ...rest } = change;
   const instance = anInstance(slot, { epoch: 1, publicKey, address: `10.0.0.${slot}` });
   return { instance, closedBy: 'instance', damaged: false, requests, requestLogs, ...rest };
+}
+
+/** Closes the epoch of a slot with a manifest that names these logs; returns the instance. */
+export async function storeManifest(
+  objects: MemoryObjectStore,
+  requestLogs: LogRef[],
+  slot = 0,
+): Promise<InstanceRecord> {
+  const key = manifestKey('r', slot, 1);
+  const place = { run: 'r', slot, epoch: 1, instanceId: `i-${slot}` };
+  const closed = { closedBy: 'instance', closedAt: '2026-01-01T00:00:00.000Z' } as const;
+  const more = { parts: [], requestLogs, progress: { ...NO_PROGRESS } };
+  await objects.putIfAbsent(key, encodeManifest({ version: 1, ...place, ...closed, ...more }, keys.privateKey));
+  return anInstance(slot, { publicKey, address: `10.0.0.${slot}`, manifestKey: key, manifestSha256: null });
 }

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Output } from '../../../../orchestrator/cli/output.ts';
 import { openDatabase } from '../../../../orchestrator/core/db/connect.ts';
+import { storeHostRequests } from '../../../../orchestrator/core/db/host-requests.ts';
 import { versionOf } from '../../../../orchestrator/core/db/migrate.ts';
 import { lockNamesOfRun } from '../../../../orchestrator/core/lookup/run-lock.ts';
 import { hostsCommand } from '../../../../orchestrator/features/hosts/command.ts';
@@ -205,6 +206,32 @@ describe('hosts show', () => {
     expect(text).toContain('4: 1 stored, 0 gone, 1 failed (robots 1), 2 open');
     expect(text).toContain('slot 0.1: i-0-1, 192.0.2.7');
     expect(text).toContain(`orchestrator verify ${id}`);
+  });
+
+  it('tells each night of a year, whether or not anything else is known of its run', async () => {
+    const asked = { host: HOST, slot: 0, epoch: 1, address: '192.0.2.7', requests: 40, intervalMs: 60_000 };
+    for (let night = 1; night <= 40; night++) {
+      const firstMs = NOW + night * 86_400_000;
+      await storeHostRequests(bench.db, `night-${night}`, [{ ...asked, firstMs, lastMs: firstMs + 3_600_000 }]);
+    }
+    await hosts('show', HOST);
+    const [{ nights }] = documents as [{ nights: unknown[] }];
+    expect(documents).toMatchObject([{ isKnown: true, last: null }]);
+    expect(nights.length).toBe(40);
+    expect(nights[0]).toEqual({
+      run: 'night-40',
+      slot: 0,
+      epoch: 1,
+      address: '192.0.2.7',
+      first: '2026-12-31T02:15:00.000Z',
+      last: '2026-12-31T03:15:00.000Z',
+      requests: 40,
+      intervalMs: 60_000,
+    });
+    const text = lines.join('\n');
+    expect(text).toMatch(/night-40 +0\.1 +192\.0\.2\.7 +2026-12-31T02:15:00\.000Z +2026-12-31T03:15:00\.000Z +40 +1m/);
+    expect(text).not.toContain('night-9 ');
+    expect(text).toContain('and 9 earlier ones, which --json has');
   });
 
   it('goes without what retention has removed, and without the run', async () => {
