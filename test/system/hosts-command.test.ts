@@ -71,9 +71,13 @@ describe('orchestrator hosts', () => {
       const pacedFromMs = (await world.nowMs()) + NEWS_MS;
       await sleep(NEWS_MS);
       const shown = await fleet.run('hosts', 'show', 'denied.test', '--json');
+      const status = JSON.parse((await fleet.run('status', '--hosts', '--json')).stdout) as Record<string, unknown>;
       const { exitCode, report, stderr } = await endOf(run);
       expect(exitCode, stderr).toBe(0);
       expect(JSON.parse(shown.stdout)).toMatchObject({ denied: true, last: { run: report.run, dryRun: true } });
+      const paceMs = expect.closeTo(PACE_MS, -3) as number;
+      const slowest = expect.objectContaining({ host: 'paced.test', gapMs: paceMs }) as object;
+      expect(status).toMatchObject({ run: report.run, longest: expect.arrayContaining([slowest]) as object });
       const ledger = await world.ledger();
       const aheadMs = Date.now() - (await world.nowMs());
       const times = (name: string): number[] => ledger.requestsOf(name).map(({ atMs }) => atMs);
@@ -92,6 +96,8 @@ describe('orchestrator hosts', () => {
       for (const item of failed)
         expect(item).toMatchObject({ reason: 'redirect', detail: 'denied.test is denied (orchestrator hosts deny)' });
       expect(report.products).toMatchObject({ planned: 158, stored: 155 - failed.length, failed: failed.length + 3 });
+      // Of the host that was denied in mid-run some records are stored.
+      expect(report).toMatchObject({ hosts: { done: 4, givenUp: { redirect: 1 }, open: 0 } });
       const after = await fleet.run('hosts', 'show', 'paced.test', '--json');
       expect(JSON.parse(after.stdout)).toMatchObject({
         paceMs: PACE_MS,

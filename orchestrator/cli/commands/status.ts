@@ -1,6 +1,8 @@
 /** `orchestrator status`: the last runs, or one run with its instances. Reads the database only. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { isAnyHost } from '../../../shared/domain/domains.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { type Standing, standingInWords } from '../../../shared/domain/standing.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -17,6 +19,8 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { listFailed } from '../../core/run/carry-out.ts';
 import { renderReasons } from '../../../shared/domain/render-reasons.ts';
 import {
+  assertKept,
+  findRun,
   getRun,
   LISTED,
   NO_RUN_YET,
@@ -26,6 +30,8 @@ import {
   withDatabase,
 } from '../../core/lookup/find-run.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
+import { intervalOf } from '../../core/model/operator-pace.ts';
+import { hostsInWords, type RunHosts } from '../../core/model/run-hosts.ts';
 import type { FailedProduct, RunRecord, StoreReaders, WorkReader } from '../../core/model/stores.ts';
 import type { Output } from '../output.ts';
 
@@ -33,7 +39,11 @@ export interface StatusOptions extends ConfigSource {
   runId: string | undefined;
 }
 
-export async function statusCommand(options: StatusOptions & { failed?: boolean }, output: Output): Promise<ExitCode> {
+export async function statusCommand(
+  options: StatusOptions & { failed?: boolean; hosts?: boolean },
+  output: Output,
+): Promise<ExitCode> {
+  if (options.hosts === true) return await showHosts(options, output);
   if (options.failed === true && options.runId === undefined)
     throw new AppError('usage', 'status --failed needs the name of a run');
   return withDatabase(options, output, async (database, config) => {
@@ -65,6 +75,53 @@ function renderEnd(standing: Standing, run: RunRecord): string {
   const ends = run.finishedAtMs === null ? 'will probably end' : 'ended';
   const deadline = time(new Date(run.deadlineAtMs).toISOString());
   return `${ends} at ${time(standing.end)}, ${standingInWords(standing)} (deadline ${deadline})`;
+}
+
+/** Open hosts that are listed. */
+const LONGEST = 20;
+
+/** What has become of the hosts of a run: of those that are open, which take longest. */
+async function showHosts(options: StatusOptions & { failed?: boolean }, output: Output): Promise<ExitCode> {
+  if (options.failed === true) throw new AppError('usage', 'status takes --failed or --hosts, not both');
+  return withDatabase(options, output, async (database, config) => {
+    const stores = await storesOf(database);
+    const ofHosts = ({ settings }: RunRecord): boolean => isAnyHost(settings.site.productUrl);
+    const run = await findRun(stores.runs, { runId: options.runId, config }, 'of many hosts', ofHosts);
+    if (!ofHosts(run))
+      throw new AppError('usage', `run ${run.id} names its site, and --hosts is for runs with site.hosts: any`, {
+        hint: `Look at it with: orchestrator status ${run.id}`,
+      });
+    assertKept(run);
+    const asker = { nowMs: systemClock.now(), intervalMs: intervalOf(run), most: LONGEST };
+    const hosts = await stores.of(run.id).work.hosts(asker);
+    output.line(renderHosts(run, hosts));
+    const { resting, longest, ...hostCounts } = hosts;
+    output.document({
+      ...summaryOf(run),
+      hostCounts,
+      resting: resting && { hosts: resting.hosts, until: isoOf(resting.untilMs) },
+      longest: longest.map(({ untilMs, ...host }) => ({ ...host, until: isoOf(untilMs) })),
+    });
+    return EXIT.complete;
+  });
+}
+
+const isoOf = (ms: number): string => new Date(ms).toISOString();
+
+function renderHosts(run: RunRecord, hosts: RunHosts): string {
+  const { resting, longest, open } = hosts;
+  const lines = [`Run ${run.id}: ${run.phase}`, `  hosts    ${hostsInWords(hosts)}`];
+  if (resting !== null) lines.push(`  resting  ${resting.hosts}, the last until ${isoOf(resting.untilMs)}`);
+  if (longest.length === 0) return lines.join('\n');
+  const rows = longest.map(({ host, open: records, gapMs, untilMs }) => [
+    host,
+    records,
+    formatDuration(gapMs),
+    `${isoOf(untilMs)}${untilMs > run.deadlineAtMs ? ', after the deadline' : ''}`,
+  ]);
+  lines.push('', renderTable(['host', 'open records', 'pace', 'lasts until'], rows));
+  if (open > longest.length) lines.push(`and ${open - longest.length} that take less long`);
+  return lines.join('\n');
 }
 
 /** An ID of 2,000 bytes, percent-encoded in its URL, fits. */

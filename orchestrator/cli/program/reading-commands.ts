@@ -8,11 +8,15 @@ import { readSlot } from './readers.ts';
 export const READING_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'status',
-    help: ['docs/states.md', 'status', 'status RUN', 'status RUN --failed'],
+    help: ['docs/states.md', 'status', 'status RUN', 'status RUN --failed', 'status --hosts'],
     kind: 'shows',
     description: 'the last runs, or one run with its instances',
     argument: ['[run]', 'default: the last ten runs'],
-    options: [flag('--failed', 'list the products of the run that failed, with reason, detail and URL'), configFlag],
+    options: [
+      flag('--failed', 'list the products of the run that failed, with reason, detail and URL'),
+      flag('--hosts', 'of a run of many hosts, by default the newest: what has become of them, and which take longest'),
+      configFlag,
+    ],
     load: async () => (await import('../commands/status.ts')).statusCommand,
   },
   {

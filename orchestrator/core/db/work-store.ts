@@ -20,6 +20,7 @@ import type {
   WorkCounts,
   WorkStore,
 } from '../model/stores.ts';
+import { type HostsAsker, HostTally, type RunHosts } from '../model/run-hosts.ts';
 import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { answersOf, type DataFeature, type NamePages } from './data-feature.ts';
@@ -52,6 +53,8 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 /** Indexes in one IN list. */
 const LIST = 1_000;
+/** Items read at a time. */
+const PAGE = 5_000;
 
 export class KnexWorkStore extends BoundRun implements WorkStore {
   /** Opened once: a run's settings do not change. */
@@ -364,6 +367,26 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         return [{ reason, detail: group.said, products: toNumber(group.items), example }];
       });
     });
+  }
+
+  async hosts(asker: HostsAsker): Promise<RunHosts> {
+    const tally = new HostTally();
+    type Row = Pick<OpenItem, 'n' | 'path'> & { outcome: Outcome | null; reason: FailureReason | null };
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const from: number = after;
+      const rows: Row[] = await this.rows<Row>((knex) =>
+        knex(ITEMS)
+          .where({ run_id: this.id })
+          .where('n', '>', from)
+          .orderBy('n')
+          .limit(PAGE)
+          .select('n', 'path', 'outcome', 'reason')
+          .options({ timeout: LONG_STATEMENT_MS }),
+      );
+      for (const row of rows) tally.add(hostOfItem(row), row.outcome, row.reason);
+      after = rows.length < PAGE ? undefined : rows.at(-1)?.n;
+    }
+    return tally.result(await this.query((knex) => readNotes(knex, tally.openHosts())), asker);
   }
 
   async outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {

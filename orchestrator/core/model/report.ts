@@ -9,6 +9,7 @@ import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcom
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { DiscoveryCounts } from './discovery.ts';
+import type { HostCounts } from './run-hosts.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 
 export interface BanReport extends EpochId {
@@ -78,6 +79,8 @@ export interface RunReport {
     duplicates: number;
     reasons: Partial<Record<FailureReason, number>>;
   };
+  /** What has become of the hosts; omitted for a run of one site. */
+  hosts?: HostCounts;
   /** Why products have no row, the most frequent reason first; reports of earlier versions have none. */
   reasons?: readonly ReasonRow[];
   instances: { planned: number; launched: number; replaced: number; terminated: number };

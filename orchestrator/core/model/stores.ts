@@ -22,6 +22,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { AssertCounts } from './assertions.ts';
 import type { Column } from '../../../shared/domain/mapping.ts';
 import type { FillRates, ListedRun, NumberReport, RunReport, UnchangedPages, ValueProfile } from './report.ts';
+import type { HostsAsker, RunHosts } from './run-hosts.ts';
 import type { RunSettings } from './run-settings.ts';
 import type { RunSample } from './sample.ts';
 import type { StallCause } from './stall-causes.ts';
@@ -195,7 +196,6 @@ export interface FeedState {
   open: number;
 }
 
-/** Concerns several runs, or needs no fence. */
 /** Who wants hosts. */
 export interface HostAsker {
   /** The run; null: it is not stored yet. */
@@ -207,6 +207,7 @@ export interface HostAsker {
   intervalMs: number | null;
 }
 
+/** Concerns several runs, or needs no fence. */
 export interface RunStore {
   /** The guard against another process; omitted where none can compete (in memory). */
   readonly guard?: LockGuard;
@@ -561,6 +562,8 @@ export interface WorkReader {
   outcomes(): Promise<LedgerCounts & { linkPages?: LedgerCounts }>;
   /** What became of the products without a row, the most frequent first, at most `limit`; as slow as `outcomes`. */
   misses(limit: number): Promise<LedgerMisses[]>;
+  /** What has become of the hosts of a run of many hosts: as slow as `outcomes`. */
+  hosts(asker: HostsAsker): Promise<RunHosts>;
   /** Outcomes of the products of one (slot, epoch), from the ledger. */
   outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]>;
 }

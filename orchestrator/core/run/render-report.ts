@@ -1,6 +1,7 @@
 /** The final report as text for the user. */
 import { describeLeftOut } from '../../../shared/domain/left-out.ts';
 import { formatDuration, formatSize } from '../../../shared/domain/quantity.ts';
+import { hostsInWords } from '../model/run-hosts.ts';
 import type { FurtherPagesReport, RunReport, ValueProfile } from '../model/report.ts';
 import { percent } from '../decide/end/guard.ts';
 import { renderReasons } from '../../../shared/domain/render-reasons.ts';
@@ -17,6 +18,7 @@ export function renderReport(report: RunReport): string {
     '',
     `  products    ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed`,
     ...(reasons.length > 0 ? [`  failed      ${reasons.join(', ')}`] : []),
+    ...(report.hosts ? [`  hosts       ${hostsInWords(report.hosts)}`] : []),
     ...(report.unchanged
       ? [
           `  unchanged   ${report.unchanged.products} of the stored (304), ${formatSize(report.unchanged.savedBytes)} not fetched`,

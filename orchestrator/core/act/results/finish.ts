@@ -1,4 +1,5 @@
 /** The end of a run: every product gets an outcome, the rows are published, the report is written. */
+import { isAnyHost } from '../../../../shared/domain/domains.ts';
 import { mapAll } from '../../../../shared/domain/non-empty.ts';
 import { EXIT } from '../../../../shared/domain/exit-codes.ts';
 import { banNotes, bansOf, numberNotes } from '../../decide/end/report.ts';
@@ -20,6 +21,7 @@ import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
 import { isAnyHost } from '../../../../shared/domain/domains.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from '../../decide/end/shared-results.ts';
 import { judgeValues, profileOf } from '../../decide/end/value-profile.ts';
+import type { HostCounts } from '../../model/run-hosts.ts';
 import type { FurtherPagesReport, RunReport, ShardReport } from '../../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../../decide/uncrawled-reason.ts';
 import { intervalOf } from '../../model/operator-pace.ts';
@@ -227,6 +229,7 @@ export async function buildReport(
       failed,
       reasons,
     },
+    ...(isAnyHost(run.settings.site.productUrl) ? { hosts: await hostsOf(core.work, run) } : {}),
     reasons: finalReasons(run, instances, misses, outcomes),
     instances: {
       planned: run.plan.instances,
@@ -288,6 +291,11 @@ export async function buildReport(
       ...alarmNotes(alarms),
     ],
   };
+}
+
+async function hostsOf(work: RunReader['work'], run: RunRecord): Promise<HostCounts> {
+  const { done, givenUp, open } = await work.hosts({ nowMs: 0, intervalMs: intervalOf(run), most: 0 });
+  return { done, givenUp, open };
 }
 
 /** Partial products named in a report. */

@@ -18,6 +18,7 @@ import type {
   WorkCounts,
   WorkStore,
 } from '../../model/stores.ts';
+import { type HostsAsker, HostTally, type RunHosts } from '../../model/run-hosts.ts';
 import { chunkId, hostOfItem, parseChunkId } from '../../db/chunk-rows.ts';
 import { BoundMemory, chunkOf, type MemoryChunk, type MemoryItem, type MemoryRun } from './memory-database.ts';
 
@@ -150,13 +151,7 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
       const indexes = chunkIds.map(parseChunkId).flatMap((c) => (c === null ? [] : [c.index]));
       const chunks = indexes.flatMap((index) => run.chunks[index - 1] ?? []).filter(({ id }) => asked.has(id));
       const hosts = new Set(chunks.flatMap((chunk) => openItems(run, chunk).flatMap((item) => hostOf(item) ?? [])));
-      return [...hosts].sort().flatMap((host): NotedHost[] => {
-        const note = run.hosts.get(host);
-        if (note === undefined) return [];
-        const { delayMs, notBeforeMs, refusals } = note;
-        const noted = { delayMs: delayMs || null, notBeforeMs: notBeforeMs || null, refusals: refusals || null };
-        return [{ host, ...noted, paceMs: null, denied: null }];
-      });
+      return notesOf(run, [...hosts].sort());
     });
   }
 
@@ -219,6 +214,14 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
     });
   }
 
+  hosts(asker: HostsAsker): Promise<RunHosts> {
+    return this.read('work.hosts', (run) => {
+      const tally = new HostTally();
+      for (const item of run.items) tally.add(hostOf(item), item.outcome, item.reason);
+      return tally.result(notesOf(run, tally.openHosts()), asker);
+    });
+  }
+
   outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
     return this.read('work.outcomesBySlot', ({ items }) => {
       const bySlot = new Map<string, EpochId & OutcomeCounts>();
@@ -243,6 +246,17 @@ export function closeReturned(run: MemoryRun, settled: readonly MemoryItem[]): v
 
 function openItems(run: MemoryRun, chunk: MemoryChunk): MemoryItem[] {
   return run.items.slice(chunk.first - 1, chunk.last).filter((item) => item.outcome === null);
+}
+
+/** What is stored of these hosts; no operator asks for anything here. */
+function notesOf(run: MemoryRun, hosts: readonly string[]): NotedHost[] {
+  return hosts.flatMap((host): NotedHost[] => {
+    const note = run.hosts.get(host);
+    if (note === undefined) return [];
+    const { delayMs, notBeforeMs, refusals } = note;
+    const noted = { delayMs: delayMs || null, notBeforeMs: notBeforeMs || null, refusals: refusals || null };
+    return [{ host, ...noted, paceMs: null, denied: null }];
+  });
 }
 
 const hostOf = ({ url, id }: MemoryItem): string | null => hostOfItem({ path: url ?? id });

@@ -1,6 +1,7 @@
 /** `orchestrator hosts` on a database with runs. */
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { statusCommand } from '../../../../orchestrator/cli/commands/status.ts';
 import type { Output } from '../../../../orchestrator/cli/output.ts';
 import { openDatabase } from '../../../../orchestrator/core/db/connect.ts';
 import { storeHostRequests } from '../../../../orchestrator/core/db/host-requests.ts';
@@ -44,6 +45,7 @@ function configure(site: string): void {
     folder.file('fleet.yaml'),
     `site: { ${site}, mapping: { fields: { title: h1 } } }
 products: { query: "select id, url from products" }
+results: { table: snapshots }
 database: { url: "${test.url}" }`,
   );
 }
@@ -245,5 +247,51 @@ describe('hosts show', () => {
     await hosts('show', HOST);
     expect(documents).toMatchObject([{ crawlDelayMs: 20_000, last: { run: id, state: null, requestLogs: null } }]);
     expect(lines.join('\n')).toContain('of which this database has nothing else');
+  });
+});
+
+describe('status --hosts', () => {
+  const status = (given: { runId?: string; failed?: boolean }): Promise<number> => {
+    [lines, documents] = [[], []];
+    const place = { configPath: folder.file('fleet.yaml'), environment: {}, features };
+    return statusCommand({ ...place, runId: undefined, ...given, hosts: true }, output);
+  };
+
+  it('counts the hosts of a run, and says which take longest and until when', async () => {
+    const id = await aRun();
+    const restsUntilMs = Date.now() + 3_600_000;
+    await bound(bench, id).work.noteHosts(at(0), [{ host: HOST, notBeforeMs: restsUntilMs }]);
+    expect(await status({ runId: id })).toBe(0);
+    const until = new Date(restsUntilMs).toISOString();
+    expect(documents).toMatchObject([
+      {
+        run: id,
+        state: 'planned',
+        hostCounts: { done: 0, givenUp: {}, open: 1 },
+        resting: { hosts: 1, until },
+        // The Crawl-delay of 20 s, with a margin.
+        longest: [{ host: HOST, open: 2, gapMs: 20_200, until: new Date(restsUntilMs + 20_200).toISOString() }],
+      },
+    ]);
+    const text = lines.join('\n');
+    expect(text).toContain('hosts    1 = 0 done + 0 given up + 1 open');
+    expect(text).toContain(`resting  1, the last until ${until}`);
+    expect(text).toMatch(/shop\.example +2 +20\.2s +.*, after the deadline/);
+    await bound(bench, id).work.failRest('deadline');
+    await status({ runId: id });
+    expect(lines.join('\n')).toBe(`Run ${id}: planned\n  hosts    1 = 1 done + 0 given up`);
+  });
+
+  it('takes the newest run of many hosts, and no other', async () => {
+    await expectFault(status({}), 'run-unknown', 'there is no run of this site');
+    const { id } = await createRun(bench, 1, { settings: keepingGrants('snapshots') });
+    await expectFault(status({ runId: id }), 'usage');
+    await expectFault(status({ failed: true }), 'usage');
+    await expectFault(status({}), 'run-unknown', 'no run of this site or result table is of many hosts');
+    const any = await aRun();
+    expect(await status({})).toBe(0);
+    expect(documents).toMatchObject([{ run: any }]);
+    await bench.db.knex('crawlfleet_runs').where({ id: any }).update({ pruned_at: NOW });
+    await expectFault(status({ runId: any }), 'run-unknown');
   });
 });
