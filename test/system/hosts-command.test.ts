@@ -104,6 +104,11 @@ describe('orchestrator hosts', () => {
         crawlDelayMs: null,
         last: { run: report.run, records: { records: 14, stored: 14, open: 0, failed: {} } },
       });
+      // Its 14 pages and its robots.txt, in the pace that was asked for; of the other hosts none takes 41 seconds.
+      const next = JSON.parse((await fleet.run('plan', '--dry-run', '--json')).stdout) as {
+        manyHosts: { longestMs: number };
+      };
+      expect(next.manyHosts.longestMs).toBeGreaterThanOrEqual(14 * PACE_MS);
       for (const name of ['www.denied.test', 'paced.test', 'other.test', 'early.test']) {
         const all = ledger.requestsOf(name);
         const { nights } = JSON.parse((await fleet.run('hosts', 'show', name, '--json')).stdout) as {

@@ -8,7 +8,7 @@ import { CONNECT_LIMIT_MS, DEAD_AFTER, hostGapMs, ROBOTS_EVERY_MS } from '../../
 /** What is listed of one host. */
 export interface HostLoad {
   records: number;
-  /** The Crawl-delay that earlier runs have read there, in milliseconds; 0 without one. */
+  /** The longest gap that the host has asked of earlier runs, or an operator asks for; 0 without one. Milliseconds. */
   delayMs: number;
 }
 

@@ -7,8 +7,11 @@ import { capInWords } from '../decide/site-cap.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
 import type { Database } from '../db/connect.ts';
 import { createReaders } from '../db/create-stores.ts';
+import { readNotes } from '../db/host-rows.ts';
 import { isMigrated } from '../db/migrate.ts';
+import { inQuery } from '../db/retry.ts';
 import { type AskedPace, type HostPace, hostsOf, type OperatorPace } from '../plan/host-pace.ts';
+import type { HostRecords } from '../plan/host-sums.ts';
 import type { Plan, PlanInput } from '../plan/plan.ts';
 import type { Config } from '../config/load-config.ts';
 
@@ -26,6 +29,15 @@ export async function readAskedPaces(config: Config, database: Database): Promis
   const hosts = hostsOf(config.values.site.product_url);
   const paces = await Promise.all(hosts.map((host) => runs.lastPace(host, sinceMs)));
   return paces.filter((pace) => pace !== null && isSlower(pace)) as AskedPace[];
+}
+
+/** These hosts, each with the longest gap that it has asked of earlier runs, or an operator of all runs to come. */
+export async function withKnownDelays(database: Database, loads: readonly HostRecords[]): Promise<HostRecords[]> {
+  if (!(await isMigrated(database))) return [...loads];
+  const names = loads.map(({ host }) => host);
+  const notes = await inQuery(database, (knex) => readNotes(knex, names));
+  const delays = new Map(notes.map(({ host, delayMs, paceMs }) => [host, Math.max(delayMs ?? 0, paceMs ?? 0)]));
+  return loads.map((load) => ({ ...load, delayMs: Math.max(load.delayMs, delays.get(load.host) ?? 0) }));
 }
 
 const isSlower = ({ cap, operatorPace, bannedLately }: AskedPace): boolean =>

@@ -18,7 +18,7 @@ import { checkResultRights, checkRights } from '../db/rights.ts';
 import { createStores } from '../db/create-stores.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
 import type { AskedPace } from '../plan/host-pace.ts';
-import { readAskedPaces } from './asked-paces.ts';
+import { readAskedPaces, withKnownDelays } from './asked-paces.ts';
 import { browserBootOf } from './browser-boot.ts';
 import type { Output } from '../caller.ts';
 import type { Config, Environment } from '../config/load-config.ts';
@@ -196,7 +196,13 @@ export async function preflight(
       /** Reads robots.txt first if it must be respected and is not given. */
       async plan(all: ProductList, known?: RobotsPolicy): Promise<Planned> {
         const robots = (): Promise<RobotsPolicy> => (known ? Promise.resolve(known) : robotsOf(config));
-        const given = { config, target, products: all, environment: options.environment };
+        const loads = all.loads && (await withKnownDelays(database, all.loads));
+        const given = {
+          config,
+          target,
+          products: { ...all, ...(loads && { loads }) },
+          environment: options.environment,
+        };
         const { plan, products } = await planFor(given, {
           robots,
           asked: () => readAskedPaces(config, database),
