@@ -18,7 +18,7 @@ import type { Hello } from '../shared/wire/callbacks.ts';
 import { createSecretsKey, decryptSecrets, type Recipient, secretsKeyText } from '../shared/wire/secrets.ts';
 import { importPublicKey } from '../shared/wire/signature.ts';
 import { sayHello } from './callbacks/hello.ts';
-import { compileRowPages } from './extract/row-pages.ts';
+import { compileRowPages, compileSections } from './extract/row-pages.ts';
 import type { Log } from './process/retry.ts';
 import { MainServerClient } from './callbacks/main-server-client.ts';
 import type { InstanceMetadata } from './callbacks/metadata.ts';
@@ -68,6 +68,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const follow = await compileFollowRules(settings);
   const requests = await compileRequests(settings);
   const rowPages = await compileRowPages(settings.mapping);
+  const sectionOf = await compileSections(settings.mapping);
   const rules = await compileSiteRules(site.ban, provesPages(settings.mapping));
   const sources = await openSources({ ...parts, log, address, scratchDirectory: folder.scratchPath });
   const { queue, journal } = openQueue({ ...parts, userHeaders, log }, (apply) => {
@@ -114,6 +115,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     follow,
     requests,
     rowPages,
+    sectionOf,
     userHeaders,
     decryptSecrets: (encrypted) => decryptSecrets(encrypted, secretsKey, owner),
     onFenced: () => endNow('fenced'),

@@ -11,7 +11,7 @@ import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { closeEpoch } from './callbacks/closing.ts';
 import { type AnsweredHeartbeat, HeartbeatLoop } from './callbacks/heartbeat.ts';
 import type { MainServerClient } from './callbacks/main-server-client.ts';
-import type { RowPages } from './extract/row-pages.ts';
+import type { RowPages, SectionOf } from './extract/row-pages.ts';
 import type { Secrets } from '../shared/wire/secrets.ts';
 import type { UserHeaders } from './fetch/user-headers.ts';
 import type { Retry } from './process/retry.ts';
@@ -37,6 +37,7 @@ export interface WorkParts extends Retry, Pick<UploaderParts, 'session' | 'openS
   follow: FollowRules;
   requests: PageRequests;
   rowPages: RowPages | null;
+  sectionOf: SectionOf;
   userHeaders: UserHeaders;
   /** Decrypts what a reply has for this process; null for what was encrypted to another one. */
   decryptSecrets: (encrypted: string) => Secrets | null;
@@ -58,7 +59,7 @@ export interface Work {
 }
 
 export function createWork(given: WorkParts): Work {
-  const { sources, rules, follow: followRules, requests, rowPages, userHeaders, onFenced, ...parts } = given;
+  const { sources, rules, follow: followRules, requests, rowPages, sectionOf, userHeaders, onFenced, ...parts } = given;
   const { settings, instanceId, queue, session, client, clock, random, log } = parts;
   const { site } = settings;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
@@ -141,6 +142,7 @@ export function createWork(given: WorkParts): Work {
     follow: followRules,
     requests,
     rowPages,
+    sectionOf,
     userHeaders,
     reportsLinks: settings.links === 'report',
     rules,

@@ -52,6 +52,8 @@ export interface HostPolicyParts {
 
 export class HostPolicy implements DomainPolicy {
   readonly links: Links;
+  /** The host is scarce: each request that is not needed is one for another record. */
+  readonly extent = 'wanted';
   /** Requests in a row without an answer. */
   silent = 0;
   /** It is not asked before, by the monotonic clock. */

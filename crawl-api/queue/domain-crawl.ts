@@ -28,7 +28,7 @@ export interface Refusals {
   canCompare: boolean;
 }
 
-export interface DomainCrawlParts extends PagesParts, Pick<ProductParts, 'reportsLinks' | 'rowPages'> {
+export interface DomainCrawlParts extends PagesParts, Pick<ProductParts, 'reportsLinks' | 'rowPages' | 'sectionOf'> {
   /** How each page is requested. */
   requests: PageRequests;
   watch: Pick<AddressWatch, 'seen' | 'answered'>;
@@ -55,10 +55,12 @@ export class DomainCrawl {
   readonly #baseline = new PageBaseline();
 
   constructor(parts: DomainCrawlParts) {
-    const { clock, site, requests, reportsLinks, rowPages } = parts;
+    const { clock, site, requests, reportsLinks, rowPages, sectionOf, policy } = parts;
     this.#parts = parts;
     const pages = new Pages(parts);
-    this.#product = { pages, requests, clock, site, reportsLinks, rowPages, baseline: this.#baseline };
+    const { extent } = policy;
+    const baseline = this.#baseline;
+    this.#product = { pages, requests, clock, site, reportsLinks, rowPages, sectionOf, extent, baseline };
   }
 
   /** Results of this domain that wait for a proof. */

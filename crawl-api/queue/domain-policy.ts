@@ -16,8 +16,16 @@ export interface Barrier {
   untilMs: number | null;
 }
 
+/**
+ * How much of a product a visit requests: all of its further pages; or of those with a section in the mapping as many
+ * as it takes until each field that they may fill has a value.
+ */
+export type VisitExtent = 'all' | 'wanted';
+
 export interface DomainPolicy {
   links: Links;
+  /** How much of a product a visit requests. */
+  extent: VisitExtent;
   /** What keeps the instance from sending a request; null when requests may be sent to the domain, at the pace. */
   barrier(): Barrier | null;
   /** The URL of a robots.txt that must be read before this page; null: none. */
@@ -54,6 +62,7 @@ export const siteDomain = (parts: SiteDomainParts): DomainPolicy => {
       ...parts,
       policies: () => ({ own: policyAt(queue.state.robots, domain), further: queue.state.robots?.further }),
     }),
+    extent: 'all',
     barrier: () => findBarrier(parts, clock.now()),
     // The main server reads that of a site.
     unread: () => null,

@@ -24,6 +24,8 @@ export interface FurtherPagesRules {
   requestOf: (link: string) => PageRequest;
   /** Null: the mapping gives one row a product. */
   rowPages: RowPages | null;
+  /** Whether the page of a link may have what the product still lacks. */
+  wants: (link: string) => boolean;
 }
 
 /** Links that are remembered and counted though they are not followed: as many as one page may have. */
@@ -61,7 +63,7 @@ export class FurtherPages {
     for (const link of links) {
       const request = this.#rules.requestOf(link);
       const identity = identityOf(request);
-      if (this.#known.has(identity)) continue;
+      if (this.#known.has(identity) || !this.#rules.wants(link)) continue;
       const found = this.#rules.links.judgeLink(this.#product, link);
       const way = found === 'further' && this.#pages >= this.#rules.maxPages ? 'limit' : found;
       if (way === 'unwanted' || (way !== 'further' && this.#left >= MAX_LEFT)) continue;
@@ -75,8 +77,11 @@ export class FurtherPages {
     }
   }
 
+  /** What is not wanted any more is dropped. */
   next(): LinkedRequest | undefined {
-    return this.#waiting.shift();
+    let next = this.#waiting.shift();
+    while (next !== undefined && !this.#rules.wants(next.url)) next = this.#waiting.shift();
+    return next;
   }
 
   /** Leaves out a page that is on the site or on a host of site.follow.hosts. */

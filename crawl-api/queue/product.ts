@@ -2,7 +2,7 @@
  * Visits one product, from its first request to its result: its page, and the further pages that the mapping finds in
  * it.
  */
-import type { KeyedRow } from '../../shared/domain/mapping.ts';
+import type { KeyedRow, PageMapping } from '../../shared/domain/mapping.ts';
 import { describeMissingField } from '../../shared/domain/failure-kind.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import type { LeftOutReason } from '../../shared/domain/left-out.ts';
@@ -16,13 +16,14 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES, type Move } from '../../shared/wire/part.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
-import type { RowPages } from '../extract/row-pages.ts';
+import type { RowPages, SectionOf } from '../extract/row-pages.ts';
 import { rowBytes } from '../extract/values.ts';
 import { accused, type Judgement, LESS_THAN_USUAL, named, unremarkable, withRequest } from '../politeness/judgement.ts';
 import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
 import type { NotNow, PageResult } from '../fetch/page-result.ts';
 import { stampOf } from '../fetch/validators.ts';
+import type { VisitExtent } from './domain-policy.ts';
 import { FurtherPages } from './further-pages.ts';
 import type { JudgedFetch, Pages } from './pages.ts';
 import type { Item } from './items.ts';
@@ -42,6 +43,8 @@ interface FetchParts {
   reportsLinks: boolean;
   /** Which pages may have rows; null: the mapping gives one row a product. */
   rowPages: RowPages | null;
+  sectionOf: SectionOf;
+  extent: VisitExtent;
 }
 
 export type VisitEnd =
@@ -63,7 +66,7 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
   if (fault !== null)
     return failedAtOnce(parts, { item, url }, { reason: 'redirect', detail: `not requested: ${fault}` });
   const { n, id, validators } = item;
-  const target = { n, product: { id, url }, interruptible: true, extent: 'all', validators } as const;
+  const target = { n, product: { id, url }, interruptible: true, extent: parts.extent, validators } as const;
   const fetched = await fetchProduct(parts, target, work);
   return toEnd(parts, item, url, fetched);
 }
@@ -126,7 +129,7 @@ export interface ProductTarget {
   /** The validators of its page, as in PageTarget. */
   validators?: Validators | undefined;
   /** `needed`: stop once all required fields and half of the usual ones have a value. */
-  extent: 'all' | 'needed';
+  extent: VisitExtent | 'needed';
 }
 
 type Seen = Extract<JudgedFetch, { kind: 'judged' }>;
@@ -148,10 +151,15 @@ export async function fetchProduct(parts: FetchParts, target: ProductTarget, wor
   const { follow: { depth } = {}, maxPages = DEFAULT_MAX_PAGES } = parts.site;
   const { pages, rowPages } = parts;
   const requestOf = (link: string): PageRequest => parts.requests.ofLink(link, asked.id);
-  const further = new FurtherPages(request, { depth, maxPages, links: pages.links, requestOf, rowPages });
+  const wants = (link: string): boolean => {
+    const section = extent === 'wanted' ? parts.sectionOf(link) : null;
+    return extent !== 'wanted' || (section !== null && product.lacks(section));
+  };
+  const further = new FurtherPages(request, { depth, maxPages, links: pages.links, requestOf, rowPages, wants });
   if (!parts.reportsLinks) further.note(first.url, first.page.extraction.links, { ...request, depth: 0 });
   let isDoubtful = false;
   let forbidden: Disallowed | null = null;
+  let unread: Seen | null = null;
   // A redirect is a second request.
   let alone = first.url === url;
   // Usual fields were learned from whole products: a further page may fill them.
@@ -163,22 +171,31 @@ export async function fetchProduct(parts: FetchParts, target: ProductTarget, wor
     const { url: link, post } = next;
     const page = { n, url: link, post, product: asked, interruptible: false, isFurther: true } as const;
     const fetched = await parts.pages.fetch(page, work);
-    const why = whyLeftOut(fetched);
+    const why = whyLeftOut(fetched, extent);
     if (why !== null) {
       further.leaveOut(link, why);
       if (fetched.kind === 'disallowed') forbidden ??= fetched;
-      // Where a request was sent, its reply may be a ban, unless it says nothing of one.
-      isDoubtful ||= fetched.kind === 'judged' ? fetched.judgement.kind !== 'failed' : isAfterRedirect(fetched, link);
+      // Where a request was sent, its reply may be a ban. Of many hosts one more request would have to disprove it.
+      isDoubtful ||= extent !== 'wanted' && (fetched.kind !== 'disallowed' || fetched.url !== link);
+      continue;
+    }
+    if (extent === 'wanted' && isUnread(fetched)) {
+      further.leaveOut(link, 'unread');
+      unread ??= fetched;
       continue;
     }
     if (!isPage(fetched)) return fetched.kind === 'not-now' ? fetched : { ...fetched, isFurther: true };
-    if (!product.add(fetched))
+    if (!product.add(fetched)) {
+      // The record's own page was right just now: one that has nothing for it is no sign of a ban.
+      if (extent === 'wanted' && fetched.judgement.kind === 'odd') continue;
       return fetched.judgement.kind === 'odd' ? (product.incomplete()?.fetched ?? fetched) : fetched;
+    }
     further.note(fetched.url, fetched.page.extraction.links, next);
   }
   const { left } = further;
   const incomplete = product.incomplete();
   if (incomplete !== null) {
+    if (unread !== null) return unread;
     const example = left?.leftOut.robots?.example;
     forbidden ??= example === undefined ? null : { kind: 'disallowed', url: example, by: 'robots' };
     return forbidden === null ? incomplete.fetched : { ...forbidden, missing: incomplete.field, isFurther: true };
@@ -203,25 +220,31 @@ export async function fetchProduct(parts: FetchParts, target: ProductTarget, wor
  * Why the product comes without this page; null for a page that counts. A page that failed for the moment, or that may
  * be a ban, decides for the product.
  */
-function whyLeftOut(fetched: JudgedFetch): Exclude<LeftOutReason, 'limit'> | null {
+function whyLeftOut(
+  fetched: JudgedFetch,
+  extent: ProductTarget['extent'],
+): Exclude<LeftOutReason, 'limit' | 'unread'> | null {
   switch (fetched.kind) {
     case 'not-now':
       return null;
     case 'disallowed':
       return fetched.by === 'robots' ? 'robots' : 'denied';
     case 'judged': {
-      const { page, judgement } = fetched;
-      const { kind, rule } = judgement;
+      const { kind, rule } = fetched.judgement;
+      // Of many hosts a redirect to another one says nothing about this one.
+      if (kind === 'failed' && fetched.page.kind === 'redirect') return 'elsewhere';
       // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
       if (kind === 'gone') return 'gone';
-      const isElsewhere = kind === 'refusal' ? rule === 'redirect-elsewhere' : page.kind === 'redirect';
-      return isElsewhere ? 'elsewhere' : null;
+      // Many sites send visitors there for pages that they do not have.
+      if (extent === 'wanted' && rule === 'redirect-home') return 'gone';
+      return kind === 'refusal' && rule === 'redirect-elsewhere' ? 'elsewhere' : null;
     }
   }
 }
 
-const isAfterRedirect = (fetched: JudgedFetch, link: string): boolean =>
-  fetched.kind === 'disallowed' && fetched.url !== link;
+/** It failed, by itself or for the moment, and is no sign of a refusal. */
+const isUnread = (fetched: JudgedFetch): fetched is Seen =>
+  fetched.kind === 'judged' && fetched.page.kind === 'failed' && fetched.judgement.kind === 'failed';
 
 type Disallowed = Extract<JudgedFetch, { kind: 'disallowed' }>;
 
@@ -267,6 +290,13 @@ class GatheredProduct {
     if (!this.#addRow({ key: null, ...read })) return false;
     this.#partial.push({ fetched, missing });
     return true;
+  }
+
+  /** Whether a page of this section may have what no page has given yet. */
+  lacks({ rows, fields }: PageMapping): boolean {
+    if (rows !== null || fields.length === 0) return true;
+    const own = this.rows[0]?.row ?? {};
+    return fields.some(({ name }) => (own[name] ?? null) === null);
   }
 
   /** The first page without a required field that no other page has either, and that field; null: there is none. */

@@ -1,9 +1,10 @@
 /** Reads the further pages of a product for `orchestrator extract`, by the rules of a crawl. */
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { identityOf, type PageRequest } from '../../shared/adapters/requests/page-requests.ts';
+import { isAnyHost } from '../../shared/domain/domains.ts';
 import { DEFAULT_MAX_PAGES } from '../../shared/domain/pages-per-product.ts';
 import type { FurtherAnswer, PageTrial } from '../../shared/wire/page-trial.ts';
-import { compileRowPages } from '../extract/row-pages.ts';
+import { compileRowPages, compileSections } from '../extract/row-pages.ts';
 import { compileRequests } from '../fetch/compile-requests.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import { provesPages } from '../open-sources.ts';
@@ -68,6 +69,7 @@ export async function readFurther({ trial, further, first, fetch }: FurtherParts
     return judged(asked, fetched);
   };
 
+  const extent = isAnyHost(site.productUrl) ? ('wanted' as const) : ('all' as const);
   const mostPages = site.maxPages ?? DEFAULT_MAX_PAGES;
   const maxPages = Math.min(pages, mostPages);
   const parts = {
@@ -82,8 +84,10 @@ export async function readFurther({ trial, further, first, fetch }: FurtherParts
     site: { ...site, maxPages },
     reportsLinks: false,
     rowPages: await compileRowPages(mapping),
+    sectionOf: await compileSections(mapping),
+    extent,
   };
-  const target = { n: 1, product, interruptible: false, extent: 'all' } as const;
+  const target = { n: 1, product, interruptible: false, extent };
   const answer = answerOf(await fetchProduct(parts, target, new AbortController().signal));
   return { requests, ...(maxPages < mostPages ? withoutOwnLimit(answer) : answer) };
 }

@@ -8,9 +8,10 @@
  * denied     it redirects to what site.follow.deny denies
  * elsewhere  it is on another host, or redirects there
  * gone       the site has no such page any more
+ * unread     of many hosts: it could not be read
  * limit      the product has as many pages as site.pages_per_product allows
  */
-export const LEFT_OUT_REASONS = ['robots', 'denied', 'elsewhere', 'gone', 'limit'] as const;
+export const LEFT_OUT_REASONS = ['robots', 'denied', 'elsewhere', 'gone', 'unread', 'limit'] as const;
 export type LeftOutReason = (typeof LEFT_OUT_REASONS)[number];
 
 /** Of one product: how many pages, and the URL of one of them. */
@@ -24,6 +25,7 @@ const IN_WORDS: Record<LeftOutReason, string> = {
   denied: 'redirected to what site.follow.deny denies',
   elsewhere: 'on hosts that are neither of the site nor in site.follow.hosts',
   gone: 'gone',
+  unread: 'that could not be read',
   limit: 'beyond the limit of site.pages_per_product',
 };
 

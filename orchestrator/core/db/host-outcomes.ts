@@ -19,6 +19,7 @@ export interface HostOutcomes {
 interface Row {
   n: number;
   path: string;
+  moved_to: string | null;
   outcome: Outcome | null;
   reason: FailureReason | null;
   settled_at: SqlNumber | null;
@@ -38,10 +39,10 @@ export async function readHostOutcomes(db: Database, runId: string, host: string
         knex(ITEMS)
           .where({ run_id: runId })
           .where('n', '>', from)
-          .whereRaw("path like ? escape '!'", [like])
+          .whereRaw("(path like ? escape '!' or moved_to like ? escape '!')", [like, like])
           .orderBy('n')
           .limit(PAGE)
-          .select('n', 'path', 'outcome', 'reason', 'settled_at')
+          .select('n', 'path', 'moved_to', 'outcome', 'reason', 'settled_at')
           .options({ timeout: LONG_STATEMENT_MS }),
       ),
     );

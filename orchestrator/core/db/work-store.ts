@@ -30,6 +30,7 @@ import {
   CHUNKS,
   type ChunkWithOpen,
   closeChunk,
+  hostOfItem,
   hostsOfItem,
   idOnWire,
   isSlice,
@@ -371,7 +372,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
 
   async hosts(asker: HostsAsker): Promise<RunHosts> {
     const tally = new HostTally();
-    type Row = Pick<OpenItem, 'n' | 'path'> & { outcome: Outcome | null; reason: FailureReason | null };
+    type Row = Pick<OpenItem, 'n' | 'path' | 'moved_to'> & { outcome: Outcome | null; reason: FailureReason | null };
     for (let after: number | undefined = 0; after !== undefined;) {
       const from: number = after;
       const rows: Row[] = await this.rows<Row>((knex) =>
@@ -380,7 +381,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
           .where('n', '>', from)
           .orderBy('n')
           .limit(PAGE)
-          .select('n', 'path', 'outcome', 'reason')
+          .select('n', 'path', 'moved_to', 'outcome', 'reason')
           .options({ timeout: LONG_STATEMENT_MS }),
       );
       for (const row of rows) tally.add(hostOfItem(row), row.outcome, row.reason);

@@ -3,7 +3,7 @@ import type { MainServerClient, Reply } from '../../../crawl-api/callbacks/main-
 import { sayHello } from '../../../crawl-api/callbacks/hello.ts';
 import { UserHeaders } from '../../../crawl-api/fetch/user-headers.ts';
 import type { FetchHooks, PageAnswer, PageSource } from '../../../crawl-api/fetch/page-result.ts';
-import { compileRowPages } from '../../../crawl-api/extract/row-pages.ts';
+import { compileRowPages, compileSections } from '../../../crawl-api/extract/row-pages.ts';
 import { compileFollowRules } from '../../../crawl-api/politeness/follow-rules.ts';
 import { compileRequests } from '../../../crawl-api/fetch/compile-requests.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
@@ -25,7 +25,8 @@ export async function makeRealInstance(stage: InstanceStage): Promise<InstanceUn
   const follow = await compileFollowRules(stage.settings);
   const requests = await compileRequests(stage.settings);
   const rowPages = await compileRowPages(stage.settings.mapping);
-  const instance = new RealInstance(stage, { rules, follow, requests, rowPages });
+  const sectionOf = await compileSections(stage.settings.mapping);
+  const instance = new RealInstance(stage, { rules, follow, requests, rowPages, sectionOf });
   instance.boot(false);
   return instance;
 }
@@ -35,14 +36,17 @@ const NEVER = new Promise<never>(() => undefined);
 
 class RealInstance implements InstanceUnderTest {
   readonly #stage: InstanceStage;
-  readonly #rules: Pick<WorkParts, 'rules' | 'follow' | 'requests' | 'rowPages'>;
+  readonly #rules: Pick<WorkParts, 'rules' | 'follow' | 'requests' | 'rowPages' | 'sectionOf'>;
   readonly #journal = new MemoryJournal();
   readonly #keys = createKeyPair();
   #isReady = false;
   #process = new AbortController();
   #work: Work | null = null;
 
-  constructor(stage: InstanceStage, rules: Pick<WorkParts, 'rules' | 'follow' | 'requests' | 'rowPages'>) {
+  constructor(
+    stage: InstanceStage,
+    rules: Pick<WorkParts, 'rules' | 'follow' | 'requests' | 'rowPages' | 'sectionOf'>,
+  ) {
     this.#stage = stage;
     this.#rules = rules;
   }

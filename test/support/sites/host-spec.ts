@@ -10,6 +10,10 @@ export interface HostSpec {
   name: string;
   /** Pages with a product: their number (`/p/1`, `/p/2` …), or their paths. Default 1. */
   pages?: number | readonly string[];
+  /** What each of them links to: paths, or URLs in which `{port}` is the world's. */
+  links?: readonly string[];
+  /** Pages that say how to reach the host, by path, with what each of them says. */
+  contacts?: Readonly<Record<string, readonly ContactField[]>>;
   /** Default: one that allows everything. */
   robots?: Robots;
   /** Seconds, in the robots.txt that allows everything. */
@@ -32,6 +36,8 @@ type Robots =
   /** The text, then rules for other robots up to this length. */
   | { bytes: number; text?: string };
 
+export type ContactField = 'mail' | 'phone';
+
 /** Of pages; `silent`, `refused`, bans and `tooMany` are true of robots.txt too. */
 export type HostBehaviour =
   | 'ok'
@@ -53,7 +59,7 @@ export type HostBehaviour =
   | { hugeBytes: number };
 
 /** What can change while the world stands: not where a host is. */
-export type HostChange = Pick<HostSpec, 'robots' | 'crawlDelay' | 'pages'> & {
+export type HostChange = Pick<HostSpec, 'robots' | 'crawlDelay' | 'pages' | 'links' | 'contacts'> & {
   behaviour?: Exclude<HostBehaviour, 'refused' | 'nxdomain'>;
 };
 
@@ -63,6 +69,19 @@ export const HOST_MAPPING = {
     title: { css: 'h1', required: true },
     price: { css: '.price', attr: 'data-value', integer: true, required: true },
   },
+} as const;
+
+/** The same, completed from the pages that they link to: of `/contact` and `/imprint` any may have a phone. */
+export const CONTACT_MAPPING = {
+  mappings: [
+    {
+      url_patterns: ['/p/[0-9]+$'],
+      fields: HOST_MAPPING.fields,
+      url_parsers: [{ css: '.links a', attr: 'href', all: true }],
+    },
+    { url_patterns: ['/contact$'], fields: { mail: { css: '.mail' }, phone: { css: '.phone' } } },
+    { url_patterns: ['/imprint$'], fields: { phone: { css: '.phone' } } },
+  ],
 } as const;
 
 export function pathsOf({ pages = 1 }: HostSpec): readonly string[] {
@@ -75,10 +94,23 @@ export function expectedPage(host: string, path: string): { title: string; price
   return { title: `Article ${hash.toString(36)} of ${host}`, price: 100 + (hash % 90_000) };
 }
 
-export function renderHostPage(host: string, path: string): string {
-  const { title, price } = expectedPage(host, path);
+/** What a page of `contacts` says. */
+export function expectedContact(host: string, field: ContactField): string {
+  return field === 'mail' ? `office@${host}` : `+49 30 ${hashText(host) % 1_000_000}`;
+}
+
+export function renderHostPage(spec: HostSpec, path: string, port: number): string {
+  const { name, links = [], contacts = {} } = spec;
+  const around = { header: name, footer: 'All prices include tax.' };
+  const said = contacts[path];
+  if (said !== undefined) {
+    const lines = said.map((field) => `<p class="${field}">${expectedContact(name, field)}</p>`);
+    return linkedPage(`How to reach ${name}`, lines.join(''), around);
+  }
+  const { title, price } = expectedPage(name, path);
+  const list = links.map((link) => `<a href="${link.replaceAll('{port}', String(port))}">${link}</a>`).join(' ');
   const main = `<article class="product"><p><span class="price" data-value="${price}">€ ${price}</span></p></article>`;
-  return linkedPage(title, main, { header: host, footer: 'All prices include tax.' });
+  return linkedPage(title, links.length === 0 ? main : `${main}<p class="links">${list}</p>`, around);
 }
 
 export function robotsTextOf({ robots, crawlDelay }: HostSpec): string {

@@ -38,7 +38,8 @@ const hosts = new Map<string, Host>();
 const requests: HostRequest[] = [];
 
 const put = (spec: HostSpec): void => {
-  hosts.set(spec.name, { spec, paths: new Set(pathsOf(spec)), counts: new Map() });
+  const paths = new Set([...pathsOf(spec), ...Object.keys(spec.contacts ?? {})]);
+  hosts.set(spec.name, { spec, paths, counts: new Map() });
 };
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
@@ -129,7 +130,7 @@ function sendPage({ spec, paths }: Host, path: string, response: ServerResponse)
   const send = (): void => {
     if (!paths.has(path)) return void response.writeHead(404, html).end('<h1>No such page</h1>');
     response.writeHead(200, html);
-    const page = renderHostPage(spec.name, path);
+    const page = renderHostPage(spec, path, port);
     if (typeof behaviour === 'object' && 'hugeBytes' in behaviour)
       stream(response, page, filler(behaviour.hugeBytes - Buffer.byteLength(page)));
     else response.end(page);

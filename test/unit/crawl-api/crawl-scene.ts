@@ -216,6 +216,7 @@ export async function createScene(
     requests: await compileRequests({ site: settings, mapping: { pages: [...sections.map(toSection), page] } }),
     reportsLinks: false,
     rowPages,
+    sectionOf: () => page,
     rules: await compileSiteRules(NO_RULES, true),
     render: new RenderChoice(render),
     ...(userHeaders && { userHeaders }),

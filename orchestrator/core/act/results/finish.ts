@@ -18,7 +18,6 @@ import { type AssertVerdict, judgeAsserts } from '../../model/assertions.ts';
 import { BAND_RUNS, findSuspicion, mayStoreNothing, storedShare } from '../../decide/end/guard.ts';
 import { finalReasons, MAX_LEDGER_MISSES } from '../../decide/end/reasons.ts';
 import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
-import { isAnyHost } from '../../../../shared/domain/domains.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from '../../decide/end/shared-results.ts';
 import { judgeValues, profileOf } from '../../decide/end/value-profile.ts';
 import type { HostCounts } from '../../model/run-hosts.ts';

@@ -2,6 +2,7 @@
 import type { FetchHooks, PageAnswer, PageResult, PageSource } from '../../../../crawl-api/fetch/page-result.ts';
 import { compileRequests } from '../../../../crawl-api/fetch/compile-requests.ts';
 import { HostsCrawl, type HostsCrawlParts } from '../../../../crawl-api/hosts/hosts-crawl.ts';
+import { compileSections } from '../../../../crawl-api/extract/row-pages.ts';
 import { compileFollowRules } from '../../../../crawl-api/politeness/follow-rules.ts';
 import { PageTimes } from '../../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../../crawl-api/politeness/render-choice.ts';
@@ -13,6 +14,7 @@ import type { Queue } from '../../../../crawl-api/queue/queue.ts';
 import type { RobotsAnswer } from '../../../../shared/adapters/robots-fetcher.ts';
 import { ANY_HOST } from '../../../../shared/domain/domains.ts';
 import { hostGroupOf } from '../../../../shared/domain/host-key.ts';
+import type { Mapping } from '../../../../shared/domain/mapping.ts';
 import type { Product } from '../../../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../../../shared/domain/robots-matcher.ts';
 import type { Heartbeat, Orders } from '../../../../shared/wire/callbacks.ts';
@@ -70,11 +72,16 @@ export interface HostSceneOptions {
   journal?: MemoryJournal;
   clock?: VirtualClock;
   site?: Partial<SiteSettings>;
+  /** The mapping; omitted: the title of each page. */
+  sections?: Mapping;
+  /** What is not followed, as `DenyList` takes it. */
   deny?: string[];
   news?: () => void;
   /** No heartbeat of its own, every 15 s. */
   isMute?: boolean;
 }
+
+const { site: base, mapping } = oneTitle('http://shop.example/{id}');
 
 export const rulesOf = (changes: Partial<RobotsPolicy>): RobotsAnswer => ({
   kind: 'read',
@@ -93,6 +100,7 @@ export async function openHostScene({
   journal,
   clock: given,
   site: changes = {},
+  sections = mapping,
   deny = [],
   news = () => undefined,
   isMute = false,
@@ -161,7 +169,6 @@ export async function openHostScene({
       if (answer === 'silence') return { kind: 'read', status: null, policy: unavailable };
       return answer ?? rulesOf({ source: `${url} does not exist` });
     });
-  const { site: base, mapping } = oneTitle('http://shop.example/{id}');
   const site: SiteSettings = {
     ...base,
     productUrl: ANY_HOST,
@@ -179,9 +186,10 @@ export async function openHostScene({
     http,
     browser: null,
     follow: await compileFollowRules({ site, deny }),
-    requests: await compileRequests({ site, mapping }),
+    requests: await compileRequests({ site, mapping: sections }),
     reportsLinks: false,
     rowPages: null,
+    sectionOf: await compileSections(sections),
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
     render: new RenderChoice('http'),
     onResult: () => undefined,
