@@ -37,7 +37,7 @@ interface OpenHost {
   readonly crawl: DomainCrawl;
   readonly policy: HostPolicy;
   readonly pacer: Pacer;
-  /** Where its name leads; null before it was looked up. */
+  /** Where its name leads; '' where nothing is requested; null before it was looked up. */
   address: string | null;
 }
 
@@ -296,7 +296,7 @@ export class HostsCrawl implements Crawl {
     // Half of them where no other host is due: at the end of a night those without an answer are all that is left.
     const isOther = this.#awake.first !== undefined || this.#unopened.first !== undefined;
     const isCrowded = policy.silent > 0 && this.#silentVisits >= Math.max(1, this.#size >> (isOther ? 2 : 1));
-    const turnMs = Math.min(LOOK_AGAIN_MS, this.#turns.waitMs(address, this.#p.clock.monotonic()));
+    const turnMs = address === '' ? 0 : Math.min(LOOK_AGAIN_MS, this.#turns.waitMs(address, this.#p.clock.monotonic()));
     return Math.max(isCrowded ? LOOK_AGAIN_MS : 0, turnMs);
   }
 
@@ -310,7 +310,7 @@ export class HostsCrawl implements Crawl {
     const { address, domain } = host;
     if (address === null) return;
     this.#busy.add(domain);
-    this.#turns.begin(address, this.#p.clock.monotonic());
+    if (address !== '') this.#turns.begin(address, this.#p.clock.monotonic());
     const isSilent = host.policy.silent > 0;
     if (isSilent) this.#silentVisits++;
     const asked = robotsUrl === undefined ? this.#visit(host, work) : host.crawl.readRobots(robotsUrl, work);

@@ -11,11 +11,10 @@ export async function compileFollowRules({
   deny = [],
 }: Pick<CrawlSettings, 'site' | 'deny'>): Promise<FollowRules> {
   const { allow = [] } = site.follow ?? {};
-  // Of many hosts none is the one that a path without a host could be of.
-  const base = isAnyHost(site.productUrl) ? 'http://none.invalid/' : productUrl(site.productUrl, 'x');
+  const base = isAnyHost(site.productUrl) ? null : new URL(productUrl(site.productUrl, 'x'));
   return new FollowRules({
     allow: allow.length === 0 ? [] : await compilePatterns(allow),
-    deny: new DenyList(deny, new URL(base)),
+    deny: new DenyList(deny, base),
   });
 }
 

@@ -36,7 +36,8 @@ export interface FurtherParts {
 export async function readFurther({ trial, further, first, fetch }: FurtherParts): Promise<FurtherAnswer> {
   const { site, mapping, url, id = url } = trial;
   const { robots, deny, pages } = further;
-  const follow = await compileFollowRules({ site: { ...site, productUrl: url }, deny });
+  const isAny = isAnyHost(site.productUrl);
+  const follow = await compileFollowRules({ site: isAny ? site : { ...site, productUrl: url }, deny });
   const policies = () => ({ own: robots, further: robots.further });
   const links = new LinkJudge({ site, isOneOfMany: false, follow, policies });
   const rules = await compileSiteRules(site.ban, provesPages(mapping));
@@ -69,7 +70,7 @@ export async function readFurther({ trial, further, first, fetch }: FurtherParts
     return judged(asked, fetched);
   };
 
-  const extent = isAnyHost(site.productUrl) ? ('wanted' as const) : ('all' as const);
+  const extent = isAny ? ('wanted' as const) : ('all' as const);
   const mostPages = site.maxPages ?? DEFAULT_MAX_PAGES;
   const maxPages = Math.min(pages, mostPages);
   const parts = {

@@ -9,6 +9,22 @@ export const MAX_URL_BYTES = 2_000;
 /** What stands for the URL of a row that has none: it is a URL, and no request can be made to it. */
 export const NO_URL = 'about:blank';
 
+/**
+ * Why a record at any hosts is left alone, by the mark that its URL then begins with: it is no URL to request any more,
+ * of no host, and users still see it.
+ */
+const LEFT_ALONE = {
+  denied: 'site.follow.deny has its URL',
+  unmapped: 'no section of the mapping reads its URL',
+} as const;
+export type LeftAlone = keyof typeof LEFT_ALONE;
+
+/** The URL of a record that is left alone. */
+export const leaveAlone = (why: LeftAlone, url: string): string => `${why}:${url}`.slice(0, MAX_URL_BYTES);
+
+const whyLeftAlone = (url: string): string | null =>
+  LEFT_ALONE[/^(denied|unmapped):/.exec(url)?.[1] as LeftAlone] ?? null;
+
 /** The URL as it is requested, and why it is not requested, or null. */
 interface OwnUrl {
   url: string;
@@ -21,6 +37,8 @@ interface OwnUrl {
  */
 export function readOwnUrl(productUrl: Exclude<ProductUrl, string>, given: string | null): OwnUrl {
   if (given === null || given.trim() === '') return { url: NO_URL, fault: 'it has no URL' };
+  const left = whyLeftAlone(given);
+  if (left !== null) return { url: given, fault: left };
   const url = URL.parse(given);
   if (url === null || !/^https?:$/.test(url.protocol)) return { url: NO_URL, fault: 'its URL is no http or https URL' };
   if (url.username !== '' || url.password !== '')

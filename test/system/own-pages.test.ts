@@ -1,4 +1,6 @@
 /** Records that are completed from pages of their own hosts, one link away. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CONTACT_MAPPING, expectedContact, expectedPage, type HostSpec, pathsOf } from '../support/sites/host-spec.ts';
 import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
@@ -20,10 +22,14 @@ const HOSTS: readonly HostSpec[] = [
   { name: 'long.test', pages: 8, ...both },
   { name: 'early.test', links: ['/contact', '/imprint'], contacts: { '/contact': ['mail', 'phone'], '/imprint': [] } },
   { name: 'bare.test' },
-  { name: 'dead-link.test', ...both, links: ['/old/contact', '/contact', '/imprint'] },
+  { name: 'dead-link.test', ...both, links: ['/old/contact', '/more/contact', '/contact', '/imprint'] },
   { name: 'empty.test', links: ['/contact', '/imprint'], contacts: { '/contact': [], '/imprint': ['phone'] } },
   { name: 'closed.test', ...both, robots: { text: 'User-agent: *\nDisallow: /imprint\n' } },
-  { name: 'others.test', links: ['http://both0.test:{port}/contact', 'http://stranger.test:{port}/contact', '/p/9'] },
+  {
+    name: 'others.test',
+    links: ['both0', 'stranger', 'www.big'].map((name) => `http://${name}.test:{port}/contact`).concat('/p/9'),
+  },
+  { name: 'www.big.test', pages: 3, ...both },
   { name: 'stranger.test', pages: [], contacts: { '/contact': ['mail'] } },
   { name: 'www.names.test', pages: 2, links: ['http://info.names.test:{port}/contact'] },
   { name: 'info.names.test', pages: [], contacts: { '/contact': ['mail'] }, crawlDelay: DELAY_MS / 1_000 },
@@ -69,13 +75,21 @@ describe('records with pages of their own hosts', () => {
       fleet = await makeHostFleet({
         world,
         hosts: HOSTS,
+        others: [['unmapped', world.url('bare.test', '/about')]],
         engine,
         ...(namespace === null ? {} : { prefix: namespace.prefix }),
         config: {
-          site: { interval: `${INTERVAL_MS}ms`, timeout: '4s', mapping: CONTACT_MAPPING, follow: { depth: 1 } },
+          site: {
+            interval: `${INTERVAL_MS}ms`,
+            timeout: '4s',
+            mapping: CONTACT_MAPPING,
+            follow: { depth: 1, hosts: 'own', deny: 'top.txt' },
+          },
           run: { deadline: '90s', min_instances: 3 },
         },
       });
+      const others = Array.from({ length: 20_000 }, (_, i) => `www${i}.example`);
+      writeFileSync(join(fleet.dir, 'top.txt'), [...others, 'big.test', '/old/'].join('\n'));
     });
     afterEach(async () => {
       await fleet?.remove();
@@ -85,11 +99,15 @@ describe('records with pages of their own hosts', () => {
 
     it('have the values of them, each asked for in the pace and under the rules of its host', async (context) => {
       if (namespace === null) return context.skip('no mount namespace for this user');
+      const plan = await fleet.run('plan', '--dry-run');
+      expect(plan.stdout, plan.stderr).toContain(
+        'left alone    3 by site.follow.deny, 1 that no section of the mapping reads',
+      );
       const { exitCode, report, stderr } = await fleet.dryRun();
       expect({ exitCode, reasons: report.reasons }, stderr).toMatchObject({ exitCode: 0 });
       const ledger = await world.ledger();
       const rows = await fleet.query('select product_id, title, price, mail, phone from product_snapshots');
-      for (const host of HOSTS)
+      for (const host of HOSTS.filter(({ name }) => name !== 'www.big.test'))
         for (const path of pathsOf(host)) {
           const row = rows.find((each) => each['product_id'] === host.name + path);
           expect(row, host.name + path).toMatchObject(expectedRow(host, path));
@@ -100,7 +118,19 @@ describe('records with pages of their own hosts', () => {
       expect(asked('early.test')).toEqual(['/p/1', '/contact']);
       expect(asked('others.test')).toEqual(['/p/1']);
       expect(asked('closed.test')).toEqual(['/p/1', '/contact']);
-      expect(asked('dead-link.test')).toEqual(['/p/1', '/old/contact', '/contact', '/imprint']);
+      expect(asked('dead-link.test')).toEqual(['/p/1', '/more/contact', '/contact', '/imprint']);
+      expect(ledger.requestsOf('www.big.test')).toEqual([]);
+      const items = await fleet.query('select product_id, path, reason, detail from crawlfleet_items');
+      const endOf = (id: string) => items.find((item) => item['product_id'] === id);
+      expect(endOf('www.big.test/p/1')).toMatchObject({
+        path: `denied:${world.url('www.big.test', '/p/1')}`,
+        reason: 'redirect',
+        detail: 'not requested: site.follow.deny has its URL',
+      });
+      expect(endOf('unmapped')).toMatchObject({
+        reason: 'redirect',
+        detail: 'not requested: no section of the mapping reads its URL',
+      });
       expect(ledger.requestsOf('stranger.test')).toEqual([]);
       expect(ledger.requestsOf('info.shut.test').map(({ path }) => path)).toEqual(['/robots.txt']);
       expect(asked('long.test')).toHaveLength(8 * 3);

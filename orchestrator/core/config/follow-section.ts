@@ -35,11 +35,18 @@ export const followSection = () =>
   z
     .strictObject({
       hosts: z
-        .array(z.url({ protocol: /^https?$/, error: 'must begin with http:// or https://' }).overwrite(originOf))
-        .max(10)
-        .default([])
+        .union(
+          [
+            z.literal('own').transform((): string[] => []),
+            z
+              .array(z.url({ protocol: /^https?$/, error: 'must begin with http:// or https://' }).overwrite(originOf))
+              .max(10),
+          ],
+          { error: 'must be own, or a list of further hosts such as ["https://reviews.shop.example"]' },
+        )
+        .prefault('own')
         .describe(
-          'Further hosts that links may lead to, such as `["https://reviews.shop.example"]`: each by its own robots.txt, all in the pace of the site, with the longest Crawl-delay. Not with several domains, and not in a discovery.',
+          'Where links may lead beside the site: `own` nowhere, and with `site.hosts: any` to other pages of the record\'s host. Else further hosts that links may lead to, such as `["https://reviews.shop.example"]`: each by its own robots.txt, all in the pace of the site, with the longest Crawl-delay. Not with several domains, and not in a discovery.',
         ),
       ...FOLLOW_KEYS,
       nofollow: z

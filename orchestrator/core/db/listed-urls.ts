@@ -1,6 +1,6 @@
 /** What a list of products says of their URLs, gathered while it is read. */
 import { hasOwnUrls, type ProductUrl } from '../../../shared/domain/domains.ts';
-import { findUrlFault, needsUrlCheck, readOwnUrl } from '../../../shared/domain/own-url.ts';
+import { findUrlFault, leaveAlone, type LeftAlone, needsUrlCheck, readOwnUrl } from '../../../shared/domain/own-url.ts';
 
 /** A product that has no URL to request. */
 export interface UnusableUrl {
@@ -9,6 +9,9 @@ export interface UnusableUrl {
   id: string;
   fault: string;
 }
+
+/** Why a URL is left alone though it can be requested; null: it is requested. */
+export type JudgeUrl = (url: string) => LeftAlone | null;
 
 /** Those that are named; the others are counted. */
 const NAMED = 5;
@@ -20,12 +23,17 @@ export class ListedUrls {
   readonly looksAtRows: boolean;
   /** The query yields a column `url` that nothing reads. */
   ignoresColumn = false;
+  /** How many products are left alone, and why. */
+  readonly leftAlone: Record<LeftAlone, number> = { denied: 0, unmapped: 0 };
   readonly #productUrl: ProductUrl;
+  readonly #judge: JudgeUrl;
   readonly #unusable = new Set<string>();
   readonly #named: UnusableUrl[] = [];
   #rows = 0;
 
-  constructor(productUrl: ProductUrl) {
+  /** @param judge omitted: no URL is left alone */
+  constructor(productUrl: ProductUrl, judge: JudgeUrl = () => null) {
+    this.#judge = judge;
     this.#productUrl = productUrl;
     this.looksAtRows = needsUrlCheck(productUrl);
     this.urls = hasOwnUrls(productUrl) ? new Map() : null;
@@ -49,7 +57,9 @@ export class ListedUrls {
     }
     if (this.urls.has(id)) return;
     const own = readOwnUrl(this.#productUrl, url);
-    this.urls.set(id, own.url);
+    const left = own.fault === null ? this.#judge(own.url) : null;
+    this.urls.set(id, left === null ? own.url : leaveAlone(left, own.url));
+    if (left !== null) this.leftAlone[left]++;
     this.#note(row, id, own.fault);
   }
 

@@ -3,6 +3,7 @@
  * each sees one address, whatever the number of instances. So a night has a most that it can do, and instances only
  * have to keep up with it. Pure; docs/decisions/0053-many-hosts.md.
  */
+import type { LeftAlone } from '../../../shared/domain/own-url.ts';
 import { CONNECT_LIMIT_MS, DEAD_AFTER, hostGapMs, ROBOTS_EVERY_MS } from '../../../shared/domain/host-policy.ts';
 
 /** What is listed of one host. */
@@ -41,6 +42,8 @@ export interface HostsPlan {
   nights: number;
   /** Share of the hosts that never answer, as far as earlier runs know. */
   deadShare: number;
+  /** Records that are left alone, beside the list, where there are some: by deny list, and without a section. */
+  leftAlone?: Readonly<Record<LeftAlone, number>>;
   /** Some of those with most records, where their names are known. */
   fullest?: readonly HostRecords[];
 }

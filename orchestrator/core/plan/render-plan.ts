@@ -19,6 +19,7 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
   }
   const lines = [
     ...row(`${noun(plan)}s`, plan.manyHosts ? tonight(plan.manyHosts) : thousands(plan.products)),
+    ...(plan.manyHosts?.leftAlone ? row('left alone', leftAlone(plan.manyHosts.leftAlone)) : []),
     ...(plan.manyHosts ? row('hosts', hosts(plan.manyHosts)) : []),
     ...(plan.manyHosts?.fullest ? row('fullest', plan.manyHosts.fullest.map(fullest).join(', ')) : []),
     ...(plan.pages ? row('pages', pages(plan, plan.pages)) : []),
@@ -84,6 +85,14 @@ export function hosts({ hosts: count, cutHosts, nights, deadShare }: HostsPlan):
     ? `the largest takes ${plural(nights, 'night')}`
     : 'one is slower than a night is long';
   return `${thousands(count)}${dead}; ${thousands(cutHosts)} ${cutHosts === 1 ? 'has' : 'have'} more than a night allows at ${cutHosts === 1 ? 'its' : 'their'} pace, whatever the fleet: ${most}`;
+}
+
+function leftAlone({ denied, unmapped }: NonNullable<HostsPlan['leftAlone']>): string {
+  const why = [
+    ...(denied === 0 ? [] : [`${thousands(denied)} by site.follow.deny`]),
+    ...(unmapped === 0 ? [] : [`${thousands(unmapped)} that no section of the mapping reads`]),
+  ];
+  return `${why.join(', ')}: failed(redirect) without a request`;
 }
 
 const fullest = ({ host, records }: HostRecords): string => `${oneLine(host)} ${thousands(records)}`;

@@ -1,9 +1,8 @@
 /** Products of a run that the user names, instead of the whole of products.query. */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { findIdFault, MAX_PRODUCTS } from '../../../shared/domain/product.ts';
-import { ListedUrls } from '../db/listed-urls.ts';
 import { readTextFile } from '../config/text-file.ts';
-import { productUrlsOf, someOf } from './own-urls.ts';
+import { listedUrlsOf, productUrlsOf, someOf } from './own-urls.ts';
 import type { RunSource } from './run-source.ts';
 
 /** Faults that are listed; the rest is counted. */
@@ -16,8 +15,7 @@ const LISTED = 10;
 export function idsFrom(file: string): RunSource {
   return {
     choose({ config }) {
-      const { product_url: productUrl } = config.values.site;
-      const urls = new ListedUrls(productUrl);
+      const urls = listedUrlsOf(config);
       const lines = readLines(file);
       if (lines.length > MAX_PRODUCTS)
         throw new AppError(

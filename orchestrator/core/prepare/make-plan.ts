@@ -114,16 +114,17 @@ export function planInputOf({
     ...(prices.lists.length === 0 ? {} : { prices: prices.lists }),
     instanceTypes: aws.instance_types,
   };
-  return products.loads === undefined ? input : overHosts(input, products.loads);
+  return products.loads === undefined ? input : overHosts(input, products.loads, products.leftAlone);
 }
 
 /** Hosts that a plan names. */
 const NAMED_HOSTS = 3;
 
 /** The night that these hosts allow. */
-function overHosts(input: PlanInput, loads: readonly HostRecords[]): PlanInput {
+function overHosts(input: PlanInput, loads: readonly HostRecords[], leftAlone: ProductList['leftAlone']): PlanInput {
   const night = nightOfHosts(loads, nightRulesOf(input));
-  return { ...input, products: night.records, hosts: { ...night, fullest: loads.slice(0, NAMED_HOSTS) } };
+  const hosts = { ...night, ...(leftAlone && { leftAlone }), fullest: loads.slice(0, NAMED_HOSTS) };
+  return { ...input, products: night.records, hosts };
 }
 
 /** The same without a load balancer. */

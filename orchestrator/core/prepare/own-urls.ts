@@ -1,11 +1,15 @@
 /** What a plan says of products with URLs of their own, and of IDs that make no URL. */
 import { domainAt, hasOwnUrls, isAnyHost, type ProductUrl } from '../../../shared/domain/domains.ts';
+import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
+import { DenyList } from '../../../shared/domain/deny-list.ts';
+import { indexSections } from '../../../shared/domain/url-patterns.ts';
+import { denyOf } from '../config/follow-section.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { hostGroupOf } from '../../../shared/domain/host-key.ts';
 import { siteOrigins } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Config } from '../config/load-config.ts';
-import type { ListedUrls } from '../db/listed-urls.ts';
+import { type JudgeUrl, ListedUrls } from '../db/listed-urls.ts';
 import type { ChunkRange } from '../../../shared/domain/sharing.ts';
 import { cutByHost, cutNight } from '../plan/cut-hosts.ts';
 import type { HostRecords, NightRules } from '../plan/host-sums.ts';
@@ -20,8 +24,23 @@ export interface ProductUrls {
   hosts?: HostShare[];
   /** How many of the products each host has, the fullest first, where they may be on any; else omitted. */
   loads?: HostRecords[];
+  /** How many of the products are left alone, and why; omitted: none. */
+  leftAlone?: ListedUrls['leftAlone'];
   /** What the user should know of them. */
   urlNotes?: string[];
+}
+
+/** To gather the URLs of a list. */
+export const listedUrlsOf = (config: Config): ListedUrls =>
+  new ListedUrls(config.values.site.product_url, judgeUrlsBy(config));
+
+/** Which records at any hosts are left alone: those that `site.follow.deny` has, and those that no section reads. */
+export function judgeUrlsBy(config: Pick<Config, 'values' | 'denyLines' | 'mapping'>): JudgeUrl {
+  if (!isAnyHost(config.values.site.product_url)) return () => null;
+  const deny = new DenyList(denyOf(config), null);
+  const sections = config.mapping.pages.map((page) => ({ value: page, patterns: page.urlPatterns }));
+  const sectionOf = indexSections(sections, compilePattern);
+  return (url) => (deny.hasUrl(url) ? 'denied' : sectionOf(url) === null ? 'unmapped' : null);
 }
 
 /**
@@ -53,8 +72,11 @@ export function productUrlsOf(
   ];
   if (listed.urls === null || !hasOwnUrls(site.product_url)) return notes.length > 0 ? { urlNotes: notes } : {};
   const { urls } = listed;
-  if (isAnyHost(site.product_url))
-    return { urls, loads: loadsOf(ids, urls), urlNotes: [...notes, ...sharedUrls(ids, urls)] };
+  if (isAnyHost(site.product_url)) {
+    const { leftAlone } = listed;
+    const left = leftAlone.denied + leftAlone.unmapped === 0 ? {} : { leftAlone };
+    return { urls, loads: loadsOf(ids, urls), ...left, urlNotes: [...notes, ...sharedUrls(ids, urls)] };
+  }
   const hosts = countHosts(site.product_url, ids, listed.urls);
   const idle = hosts.filter(({ products }) => products === 0).map(({ origin }) => origin);
   if (idle.length > 0) notes.push(`no product has a URL on ${idle.join(', ')}, which site.hosts names`);

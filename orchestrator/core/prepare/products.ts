@@ -7,10 +7,9 @@ import type { Database } from '../db/connect.ts';
 import { createReaders } from '../db/create-stores.ts';
 import { answersOf, type FitProducts } from '../db/data-feature.ts';
 import { isMigrated } from '../db/migrate.ts';
-import { ListedUrls } from '../db/listed-urls.ts';
 import { createProductSource, type ProductSource } from '../db/product-source.ts';
 import type { Config } from '../config/load-config.ts';
-import { productUrlsOf, type ProductUrls } from './own-urls.ts';
+import { listedUrlsOf, productUrlsOf, type ProductUrls } from './own-urls.ts';
 
 export interface ProductList extends ProductUrls {
   /** Distinct IDs in the order of the query. */
@@ -52,7 +51,7 @@ export async function readList(
   { accepted = false, mayWrite = false } = {},
 ): Promise<ProductList> {
   const { database: place, products, site, results } = config.values;
-  const urls = new ListedUrls(site.product_url);
+  const urls = listedUrlsOf(config);
   const source = createProductSource(place.url, products.query, urls);
   const query = { source, recrawl: products.recrawl, resultTable: results.table, mayWrite };
   const [chosen] = await answersOf(config.features.map(({ productFeed }) => productFeed?.choose?.(database, query)));

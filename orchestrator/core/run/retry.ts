@@ -14,7 +14,7 @@ import type { RunRecord } from '../model/stores.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
 import { assertKept, findRun, getRun, openWaiting, storesOf } from '../lookup/find-run.ts';
 import { plural } from '../plan/wording.ts';
-import { urlsAmong } from '../prepare/own-urls.ts';
+import { judgeUrlsBy, urlsAmong } from '../prepare/own-urls.ts';
 import type { Preflight } from '../prepare/preflight.ts';
 import type { ProductList } from '../prepare/products.ts';
 import { listFailed } from './carry-out.ts';
@@ -111,9 +111,10 @@ async function failedOf(
   const { productUrl } = parent.settings.site;
   const ids: string[] = [];
   const urls = new Map<string, string>();
+  const judge = judgeUrlsBy(checked.config);
   let left = 0;
   for await (const { id, url } of listFailed(checked.stores.of(parent.id).work, reasons)) {
-    if (findUrlFault(productUrl, url ?? id) !== null) {
+    if (findUrlFault(productUrl, url ?? id) !== null || (url !== undefined && judge(url) !== null)) {
       left++;
       continue;
     }

@@ -265,6 +265,13 @@ describe('loadConfig', () => {
     expect([site.product_url, site.hosts]).toEqual([[], 'any']);
   });
 
+  it('reads follow.hosts: own as no further host, beside site.hosts: any too', () => {
+    const text = withSite('follow: { hosts: own, depth: 1 }');
+    for (const own of [text, text.replace(/product_url: .*/, 'hosts: any')])
+      expect(readConfig(write(own), {}).values.site.follow).toMatchObject({ hosts: [], depth: 1 });
+    expect(faultsOf(withSite('follow: { hosts: other }'))).toContain('site.follow.hosts: must be own, or a list');
+  });
+
   it.each([
     ['site.max_rate', 'max_rate: 1/s'],
     ['site.conditional', 'conditional: true'],

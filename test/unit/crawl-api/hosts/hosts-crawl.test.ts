@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { broken, fine, notFound, odd, refused, toElsewhere } from '../crawl-scene.ts';
+import { leaveAlone } from '../../../../shared/domain/own-url.ts';
+import { broken, fine, notFound, odd, refused, results, toElsewhere } from '../crawl-scene.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { START_MS } from '../fakes.ts';
 import { INTERVAL_MS, LEASE_MS, openHostScene, rulesOf } from './host-scene.ts';
@@ -64,6 +65,21 @@ describe('the crawl of many hosts', () => {
     expect(scene.outcomes()).toEqual({
       [page('a.example', 'private/1')]: 'robots',
       [page('a.example', 'open')]: 'stored',
+    });
+  });
+
+  it('fails at once, and asks nobody about, what is left alone', async () => {
+    const scene = await openHostScene();
+    const denied = Array.from({ length: 500 }, (_, i) => leaveAlone('denied', page('big.example', String(i))));
+    await scene.give([...denied, leaveAlone('unmapped', page('a.example', '1')), page('b.example', '1')]);
+    await scene.run(30_000);
+    expect(new Set(scene.sent.map(({ host }) => host))).toEqual(new Set(['b.example']));
+    const ends = Object.values(scene.outcomes());
+    expect(ends.filter((end) => end === 'redirect')).toHaveLength(501);
+    expect(results(scene.journal).find(({ id }) => id === denied[0])).toMatchObject({
+      outcome: 'failed',
+      reason: 'redirect',
+      detail: 'not requested: site.follow.deny has its URL',
     });
   });
 

@@ -149,6 +149,18 @@ describe('a record with pages on its own host', () => {
     expect(scene.queue.state.at(0)).toMatchObject({ bans: 0, refused: false });
   });
 
+  it('follows no link and no redirect to what is denied', async () => {
+    const scene = await crawled(
+      {
+        [RECORD]: fine(RECORD, row({}), [CONTACT, 'https://shop.a.example/contact', IMPRINT]),
+        [IMPRINT]: toElsewhere('https://shop.a.example/imprint'),
+      },
+      { deny: ['/contact', 'https://shop.a.example/'] },
+    );
+    expect(urls(scene)).toEqual([RECORD, IMPRINT]);
+    expect(stored(scene)).toMatchObject([{ outcome: 'stored', leftOut: { denied: { pages: 1 } } }]);
+  });
+
   it('follows links of its own page only', async () => {
     const scene = await crawled({
       [RECORD]: fine(RECORD, row({}), [CONTACT]),

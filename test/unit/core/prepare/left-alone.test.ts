@@ -1,0 +1,122 @@
+/** Records at any hosts that are left alone, by the deny list or for want of a section. */
+import { describe, expect, it } from 'vitest';
+import { packSettingsOf } from '../../../../orchestrator/core/act/launches/crawl-settings.ts';
+import { denyPrefixes, idleDenyLines } from '../../../../orchestrator/core/config/deny-lines.ts';
+import type { Config } from '../../../../orchestrator/core/config/load-config.ts';
+import { configSchema } from '../../../../orchestrator/core/config/schema.ts';
+import { makePlan } from '../../../../orchestrator/core/prepare/make-plan.ts';
+import { listedUrlsOf, productUrlsOf } from '../../../../orchestrator/core/prepare/own-urls.ts';
+import { renderPlan } from '../../../../orchestrator/core/plan/render-plan.ts';
+import { DenyList } from '../../../../shared/domain/deny-list.ts';
+import { aRun, ALLOW_ALL } from '../builders.ts';
+
+const { mapping, ...settings } = aRun().settings;
+
+function config(denyLines: string[], urlPatterns: string[] = []): Config {
+  const values = configSchema.parse({
+    site: { hosts: 'any', mapping: {}, user_agent: 'examplebot/1.0 (+https://example.com/bot)' },
+    products: { query: 'select id, url from people' },
+    database: { url: 'sqlite:/x.db' },
+    run: { deadline: '4h' },
+  });
+  const pages = mapping.pages.map((page) => ({ ...page, urlPatterns }));
+  return { values, mapping: { pages }, denyLines, file: '/fleet.yaml', features: [] };
+}
+
+const denyList = (lines: string[]): DenyList => new DenyList(denyPrefixes(lines, []), null);
+
+function listed(given: Config, urls: readonly string[]) {
+  const list = listedUrlsOf(given);
+  urls.forEach((url, i) => list.add(i + 1, `p${i + 1}`, url));
+  const ids = urls.map((_, i) => `p${i + 1}`);
+  return { ids, duplicates: 0, ...productUrlsOf(given, ids, list) };
+}
+
+describe('a deny list for any hosts', () => {
+  it('has domains with all names below them, prefixes of one host, and paths of each', () => {
+    const deny = denyList([
+      'big.example',
+      'www.shop.example/by-user/',
+      'https://a.example:8443/x?b=1&a=2',
+      '/login',
+      '中.example',
+    ]);
+    for (const url of [
+      'https://big.example/',
+      'http://www.big.example:8080/any?x=1',
+      'https://a.b.big.example./y',
+      'https://shop.example/by-user/7',
+      'https://m.shop.example//by-user/7',
+      'https://a.example/x?a=2&b=1&c=3',
+      'https://whoever.example/login/now',
+      'https://xn--fiq.example/',
+    ])
+      expect(deny.hasUrl(url), url).toBe(true);
+    for (const url of [
+      'https://notbig.example/',
+      'https://example/',
+      'https://shop.example/',
+      'https://whoever.example/a/login',
+      'x',
+    ])
+      expect(deny.hasUrl(url), url).toBe(false);
+    expect(denyList([]).hasUrl('https://a.example/')).toBe(false);
+  });
+
+  it('says which of its lines can match nothing', () => {
+    expect(
+      idleDenyLines(['big.example', '/a', '1,big.example', 'big', 'https://a.example/x?utm_source=y'], []),
+    ).toEqual(['1,big.example', 'big', 'https://a.example/x?utm_source=y']);
+  });
+
+  it('of 20,000 domains fits many times into what instances take', () => {
+    const lines = Array.from({ length: 20_000 }, (_, i) => `${((i + 1) * 2_654_435_761).toString(36)}.example`);
+    const { bytes } = packSettingsOf({ ...settings, mapping }, denyPrefixes(lines, []));
+    expect(bytes.length).toBeLessThan(500_000);
+    const deny = denyList(lines);
+    expect(lines.every((line) => deny.hasUrl(`https://www.${line}/p/1`))).toBe(true);
+  });
+});
+
+describe('records that are left alone', () => {
+  const URLS = ['https://m.big.example/1', 'https://a.example/p/1', 'https://a.example/about', 'https://a.example/p/2'];
+
+  it('are on no host, whatever their URL, and are counted', () => {
+    const products = listed(config(['big.example'], ['/p/']), URLS);
+    expect(products.loads).toEqual([{ host: 'a.example', records: 2, delayMs: 0 }]);
+    expect(products.leftAlone).toEqual({ denied: 1, unmapped: 1 });
+    expect([...products.urls!.values()]).toEqual([
+      'denied:https://m.big.example/1',
+      'https://a.example/p/1',
+      'unmapped:https://a.example/about',
+      'https://a.example/p/2',
+    ]);
+    expect(listed(config([]), URLS)).not.toHaveProperty('leftAlone');
+  });
+
+  it('may be most of a list: they are no rows to correct', () => {
+    const many = Array.from({ length: 100 }, (_, i) => `https://big.example/${i}`);
+    expect(listed(config(['big.example']), [...many, 'https://a.example/p/1']).leftAlone).toMatchObject({
+      denied: 100,
+    });
+  });
+
+  it('are said by the plan', () => {
+    const given = config(['big.example'], ['/p/']);
+    const plan = makePlan({
+      config: given,
+      target: { dryRun: true, kind: 'sandbox', region: 'eu-west-1', bucket: 'b', endpoint: null },
+      products: listed(given, URLS),
+      robots: ALLOW_ALL,
+      prices: { lists: [], warnings: [] },
+      quota: { vcpus: null, note: null },
+      browser: 'ready',
+    });
+    expect(plan.manyHosts).toMatchObject({ listed: 2, leftAlone: { denied: 1, unmapped: 1 } });
+    const text = renderPlan(plan).replace(/\n +/g, ' ');
+    expect(text).toContain(
+      'left alone    1 by site.follow.deny, 1 that no section of the mapping reads: failed(redirect)',
+    );
+    expect(text).not.toContain('can match no link');
+  });
+});
