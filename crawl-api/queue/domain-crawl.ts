@@ -2,6 +2,7 @@
  * The pages of one domain, product by product: what each result means for the others, when a canary page is asked for,
  * and when an incident begins. It carries out the advice of the address watch.
  */
+import type { PageMapping } from '../../shared/domain/mapping.ts';
 import type { PageRequests } from '../../shared/adapters/requests/page-requests.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
@@ -52,15 +53,21 @@ export class DomainCrawl {
   readonly #parts: DomainCrawlParts;
   readonly #product: ProductParts & { pages: Pages };
   readonly #latency = new LatencyWatch();
-  readonly #baseline = new PageBaseline();
+  /** By section of the mapping: the pages of one say nothing about those of another. */
+  readonly #baselines = new Map<PageMapping | null, PageBaseline>();
 
   constructor(parts: DomainCrawlParts) {
     const { clock, site, requests, reportsLinks, rowPages, sectionOf, policy } = parts;
     this.#parts = parts;
     const pages = new Pages(parts);
     const { extent } = policy;
-    const baseline = this.#baseline;
-    this.#product = { pages, requests, clock, site, reportsLinks, rowPages, sectionOf, extent, baseline };
+    const baselineOf = (url: string): PageBaseline => {
+      const section = sectionOf(url);
+      const known = this.#baselines.get(section) ?? new PageBaseline();
+      this.#baselines.set(section, known);
+      return known;
+    };
+    this.#product = { pages, requests, clock, site, reportsLinks, rowPages, sectionOf, extent, baselineOf };
   }
 
   /** Results of this domain that wait for a proof. */
@@ -159,7 +166,7 @@ export class DomainCrawl {
       }
       if (advice === 'ask') continue;
       if (advice === 'accept') {
-        this.#baseline.reset();
+        for (const baseline of this.#baselines.values()) baseline.reset();
         await this.#prove(work);
         return 'accept';
       }

@@ -36,7 +36,8 @@ export interface ProductParts extends FetchParts {
 interface FetchParts {
   requests: Pick<PageRequests, 'ofProduct' | 'ofLink' | 'templateOf'>;
   pages: Pick<Pages, 'fetch' | 'links'>;
-  baseline: PageBaseline;
+  /** What the pages of this URL's section usually have. */
+  baselineOf: (url: string) => PageBaseline;
   clock: Clock;
   site: SiteSettings;
   /** Links are reported with the result and not followed. */
@@ -72,7 +73,7 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
 }
 
 function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetch): VisitEnd {
-  const { clock, baseline, site, requests, reportsLinks } = parts;
+  const { clock, baselineOf, site, requests, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
   // A product goes on elsewhere where its own page is; what a further page leads to says nothing of that.
   const moved = fetched.isFurther === true ? null : parts.pages.moveOf(fetched);
@@ -80,7 +81,7 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
     return failedAtOnce(parts, { item, url }, describeForbidden(fetched), moved);
   }
   const { page, judgement } = fetched;
-  if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
+  if (judgement.kind === 'right' && page.kind === 'page') baselineOf(fetched.url).note(page.extraction.rows ?? []);
   const isNamed = site.conditional && fetched.alone && requests.templateOf(url)?.method !== 'POST';
   const stamp = isNamed && page.reply !== null ? stampOf(page.reply) : null;
   const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
@@ -162,8 +163,9 @@ export async function fetchProduct(parts: FetchParts, target: ProductTarget, wor
   let unread: Seen | null = null;
   // A redirect is a second request.
   let alone = first.url === url;
+  const baseline = parts.baselineOf(first.url);
   // Usual fields were learned from whole products: a further page may fill them.
-  const isEnough = (): boolean => product.incomplete() === null && !parts.baseline.isThin(product.rows);
+  const isEnough = (): boolean => product.incomplete() === null && !baseline.isThin(product.rows);
   const excess = (): string | null => (extent === 'all' ? product.excess() : null);
   for (let next = further.next(); next !== undefined; next = further.next()) {
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
@@ -208,7 +210,7 @@ export async function fetchProduct(parts: FetchParts, target: ProductTarget, wor
     alone: alone && !further.isCut,
     ...(left && { left }),
   };
-  if (!further.isCut && parts.baseline.isThin(product.rows))
+  if (!further.isCut && baseline.isThin(product.rows))
     return {
       ...whole,
       judgement: named(accused('odd', LESS_THAN_USUAL, first.url, first.page.reply), first.request),

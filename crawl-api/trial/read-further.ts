@@ -80,7 +80,7 @@ export async function readFurther({ trial, further, first, fetch }: FurtherParts
       ofLink: (link: string) => compiled.ofLink(link, id),
       templateOf: (link: string) => compiled.templateOf(link),
     },
-    baseline: new PageBaseline(),
+    baselineOf: () => new PageBaseline(),
     clock: systemClock,
     site: { ...site, maxPages },
     reportsLinks: false,
