@@ -45,7 +45,14 @@ eachEngine('records at any hosts', (_, engine) => {
       { host: 'example.co.uk', records: AT_BIG, delayMs: 0 },
       { host: 'example.org.uk', records: 30, delayMs: 0 },
     ];
-    expect(manyHosts).toMatchObject({ hosts: 2, listed: 130, cutHosts: 1, nights: 2, fullest });
+    expect(manyHosts).toMatchObject({
+      hosts: 2,
+      listed: 130,
+      cutHosts: 1,
+      nights: 3,
+      fullest,
+      each: { requestsEach: 1.3, isMeasured: false },
+    });
     expect(products).toBe(manyHosts['records']);
     expect(products).toBeGreaterThan(30);
     expect(products).toBeLessThan(130);

@@ -11,6 +11,7 @@ import { type AskedPace, type HostPace, hostsOf, type OperatorPace } from '../pl
 import { ALL_GONE } from '../decide/ban-policy.ts';
 import { pacesOf } from '../decide/site-cap.ts';
 import { operatorPaceOf } from '../model/operator-pace.ts';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import type { FillRates, ListedRun, RunReport, NumberReport, ValueProfile } from '../model/report.ts';
 import type { RunSample } from '../model/sample.ts';
 import type {
@@ -144,6 +145,23 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     return times.sort((a, b) => a - b)[times.length >> 1] ?? null;
   }
 
+  async measuredRequests(listKey: string, limit: number): Promise<number | null> {
+    const runs = await this.#rows<{ id: string; report: string | null }>((knex) =>
+      newestOf(knex, listKey).limit(limit).select('id', 'report'),
+    );
+    for (const { id, report } of runs) {
+      const records = report === null ? 0 : recordsWithPages(JSON.parse(report) as RunReport);
+      if (records < ENOUGH_RECORDS) continue;
+      const rows = await this.#rows<{ progress: string }>((knex) =>
+        knex('crawlfleet_instances').where({ run_id: id }).whereNotNull('progress').select('progress'),
+      );
+      const progress = rows.map((row) => JSON.parse(row.progress) as Progress);
+      const answered = progress.reduce((sum, { tried, unavailable }) => sum + tried - unavailable, 0);
+      return Math.max(1, answered / records);
+    }
+    return null;
+  }
+
   async lastPace(host: string, bannedSinceMs: number): Promise<AskedPace | null> {
     const pace = await this.#lastPace(host);
     return pace !== null && (await this.#hasBanned(host, bannedSinceMs)) ? { ...pace, bannedLately: true } : pace;
@@ -245,6 +263,15 @@ function bannedBy({ evidence }: { evidence: string }, host: string): boolean {
 }
 
 /** The published runs over a list. */
+/** Fewer say nothing about how many requests a record takes. */
+const ENOUGH_RECORDS = 100;
+
+/** Reasons of records whose pages were read: others have got no answer, or no request. */
+const READ: readonly FailureReason[] = ['parse', 'content-type', 'too-large', 'assert', 'load'];
+
+const recordsWithPages = ({ products: { stored, gone, reasons } }: Pick<RunReport, 'products'>): number =>
+  stored + gone + READ.reduce((sum, reason) => sum + (reasons[reason] ?? 0), 0);
+
 const newestOf = (knex: Knex, listKey: string) =>
   knex(RUNS).where({ list_key: listKey }).whereIn('phase', PUBLISHED).where(notCancelled).orderBy(NEWEST_FIRST);
 

@@ -235,6 +235,12 @@ export interface RunStore {
    */
   measuredPageMs(listKey: string, render: RunSettings['site']['render'], limit: number): Promise<number | null>;
   /**
+   * Requests for pages that a record took on average in the newest of these runs that has records enough to tell,
+   * among the last `limit`: redirects, further pages and second tries included, those without an answer not. Null
+   * without one.
+   */
+  measuredRequests(listKey: string, limit: number): Promise<number | null>;
+  /**
    * What this host asked of the last run that crawled it, probes apart, and whether it has banned an address of a run
    * since then; null if none of the last 1,000 runs did.
    */

@@ -42,6 +42,8 @@ export interface HostsPlan {
   nights: number;
   /** Share of the hosts that never answer, as far as earlier runs know. */
   deadShare: number;
+  /** Requests of a record on average, as planned with, and whether an earlier night has shown it. */
+  each?: { requestsEach: number; isMeasured: boolean };
   /** Records that are left alone, beside the list, where there are some: by deny list, and without a section. */
   leftAlone?: Readonly<Record<LeftAlone, number>>;
   /** Some of those with most records, where their names are known. */

@@ -21,6 +21,7 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     ...row(`${noun(plan)}s`, plan.manyHosts ? tonight(plan.manyHosts) : thousands(plan.products)),
     ...(plan.manyHosts?.leftAlone ? row('left alone', leftAlone(plan.manyHosts.leftAlone)) : []),
     ...(plan.manyHosts ? row('hosts', hosts(plan.manyHosts)) : []),
+    ...(plan.manyHosts?.each ? row('requests', requests(plan.manyHosts.each)) : []),
     ...(plan.manyHosts?.fullest ? row('fullest', plan.manyHosts.fullest.map(fullest).join(', ')) : []),
     ...(plan.pages ? row('pages', pages(plan, plan.pages)) : []),
     ...(plan.recrawl ? recrawl(plan.recrawl) : []),
@@ -86,6 +87,9 @@ export function hosts({ hosts: count, cutHosts, nights, deadShare }: HostsPlan):
     : 'one is slower than a night is long';
   return `${thousands(count)}${dead}; ${thousands(cutHosts)} ${cutHosts === 1 ? 'has' : 'have'} more than a night allows at ${cutHosts === 1 ? 'its' : 'their'} pace, whatever the fleet: ${most}`;
 }
+
+const requests = ({ requestsEach, isMeasured }: NonNullable<HostsPlan['each']>): string =>
+  `${Number(requestsEach.toFixed(2))} a record with redirects and further pages, ${isMeasured ? 'as in an earlier night' : 'until a night has shown how many'}`;
 
 function leftAlone({ denied, unmapped }: NonNullable<HostsPlan['leftAlone']>): string {
   const why = [

@@ -1,6 +1,6 @@
 /** The way from the configuration to a plan: everything that can be known, and refused, before anything is launched. */
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import { domainPaces } from '../../../shared/domain/domains.ts';
+import { domainPaces, isAnyHost } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { pagesOf } from '../../../shared/domain/pages-per-product.ts';
@@ -54,11 +54,15 @@ export interface Planned {
   products: ProductList;
 }
 
+/** Requests of a page at any host, its redirects included, before a night has shown how many they are. */
+const HOPS_FIRST = 1.3;
+
 /**
- * Requests of one product on average; with `site.conditional` also its share of the canary pages that prove unchanged
- * ones.
+ * Requests of one product on average: at any hosts as many as an earlier night of the list has shown. With
+ * `site.conditional` also its share of the canary pages that prove unchanged ones.
  */
-function pagesEachOf(site: Config['values']['site']): number {
+function pagesEachOf(site: Config['values']['site'], { requestsEach }: ProductList): number {
+  if (isAnyHost(site.product_url)) return requestsEach ?? pagesOf(site.pages_per_product).mean * HOPS_FIRST;
   return pagesOf(site.pages_per_product).mean + (site.conditional ? 1 / MAX_UNPROVED : 0);
 }
 
@@ -86,7 +90,7 @@ export function planInputOf({
     intervalMs: intervalUnder(robots, site.interval),
     domains: domainPaces(countedUrl(site.product_url, products.hosts), withDelays(robots, delays)),
     ...(site.pages_at_once === 1 ? {} : { pagesAtOnce: site.pages_at_once }),
-    pagesEach: pagesEachOf(site),
+    pagesEach: pagesEachOf(site, products),
     memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
     maxRatePerSecond: site.max_rate,
     ...(paces.length > 1 || paces.some(({ cap }) => cap !== undefined) ? { paces } : {}),
@@ -114,16 +118,21 @@ export function planInputOf({
     ...(prices.lists.length === 0 ? {} : { prices: prices.lists }),
     instanceTypes: aws.instance_types,
   };
-  return products.loads === undefined ? input : overHosts(input, products.loads, products.leftAlone);
+  return products.loads === undefined ? input : overHosts(input, products.loads, products);
 }
 
 /** Hosts that a plan names. */
 const NAMED_HOSTS = 3;
 
 /** The night that these hosts allow. */
-function overHosts(input: PlanInput, loads: readonly HostRecords[], leftAlone: ProductList['leftAlone']): PlanInput {
+function overHosts(
+  input: PlanInput,
+  loads: readonly HostRecords[],
+  { leftAlone, requestsEach }: ProductList,
+): PlanInput {
   const night = nightOfHosts(loads, nightRulesOf(input));
-  const hosts = { ...night, ...(leftAlone && { leftAlone }), fullest: loads.slice(0, NAMED_HOSTS) };
+  const each = { requestsEach: input.pagesEach, isMeasured: requestsEach !== undefined };
+  const hosts = { ...night, each, ...(leftAlone && { leftAlone }), fullest: loads.slice(0, NAMED_HOSTS) };
   return { ...input, products: night.records, hosts };
 }
 
@@ -145,7 +154,9 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
     aws.load_balancer === NO_BALANCER
       ? withoutBalancer(input)
       : ((reachesInstances && aws.certificate === null ? smallWithoutBalancer(input) : null) ?? planOf(input));
-  const plan = findsFurtherPages(config) ? { ...bare, pages: pagesOf(site.pages_per_product) } : bare;
+  // At any hosts each night measures them for the next one.
+  const countsPages = findsFurtherPages(config) && products.loads === undefined;
+  const plan = countsPages ? { ...bare, pages: pagesOf(site.pages_per_product) } : bare;
   const noted = [...(quota.note === null ? [] : [quota.note]), ...(regions?.notes ?? [])];
   const warnings = [
     ...plan.warnings,
@@ -261,7 +272,7 @@ function warningsOf(config: Config, products: ProductList): string[] {
           `${plural(products.duplicates, 'ID')} ${products.duplicates === 1 ? 'is' : 'are'} listed more than once; each product is crawled once`,
         ]
       : []),
-    ...(findsFurtherPages(config) && pagesOf(site.pages_per_product).mean === 1
+    ...(findsFurtherPages(config) && products.requestsEach === undefined && pagesOf(site.pages_per_product).mean === 1
       ? [
           'the mapping finds further pages of a product (url_parsers), and site.pages_per_product is 1: say how many requests one takes on average, or the end is planned too early',
         ]

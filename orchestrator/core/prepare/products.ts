@@ -22,6 +22,8 @@ export interface ProductList extends ProductUrls {
    * Median time of a page in an earlier run that rendered alike; omitted without one, and for pages over HTTP alone.
    */
   pageMs?: number;
+  /** Requests of a record on average in an earlier night of this list, at any hosts; omitted without one. */
+  requestsEach?: number;
   /** New URLs of seeds, sitemaps and search terms. */
   entered?: number;
   /** How they are cut by host, where they are on any; omitted: into chunks of the plan's size. */
@@ -63,12 +65,15 @@ export async function readList(
   const earlier = (await runs?.listedRuns(key, LIST_RUNS)) ?? [];
   const { render } = site;
   const pageMs = render === 'http' ? null : ((await runs?.measuredPageMs(key, render, LIST_RUNS)) ?? null);
+  const isAny = isAnyHost(site.product_url);
+  const requestsEach = isAny ? ((await runs?.measuredRequests(key, LIST_RUNS)) ?? null) : null;
   const list: ListRecord = { key, usual: usualLength(earlier), accepted, ...(listed === undefined ? {} : { length }) };
   const limits = { minRows: products.min_rows, maxDrop: products.max_drop };
   return {
     ...read,
     ...productUrlsOf(config, read.ids, urls),
     ...(pageMs === null ? {} : { pageMs }),
+    ...(requestsEach === null ? {} : { requestsEach }),
     list: { ...list, ...findListFaults(length, list, limits) },
   };
 }

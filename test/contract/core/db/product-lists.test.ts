@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { RunPhase } from '../../../../shared/domain/states.ts';
+import type { RunReport } from '../../../../orchestrator/core/model/report.ts';
 import { NO_PROGRESS } from '../../../../shared/wire/callbacks.ts';
 import { at, bound, createInstance, createRun, onBothEngines, settings, toLoading } from './harness.ts';
 
@@ -58,5 +59,28 @@ onBothEngines('Runs over a product list', (bench, engine) => {
     expect(await runs.measuredPageMs('times', 'browser', 5)).toBe(900);
     expect(await runs.measuredPageMs('times', 'browser', 1)).toBe(null);
     expect(await runs.measuredPageMs('times', 'auto', 5)).toBe(null);
+  });
+
+  it('tell how many requests a record took in the newest one with enough of them', async () => {
+    const { runs } = bench().stores;
+    const aRun = async (products: { stored: number; reasons?: object }, tried: readonly number[]) => {
+      const list = { key: 'requests', usual: null, accepted: false };
+      const { id, run } = await createRun(bench(), 1, { settings: { ...settings(`requests_${engine}`), list } });
+      for (const [slot, count] of tried.entries()) {
+        await createInstance(bench(), id, slot);
+        const progress = { ...NO_PROGRESS, tried: count, unavailable: 20 };
+        await bound(bench(), id).fleet.heartbeat(at(slot), { counter: 1, progress, problem: null });
+      }
+      await run.setReport({ products: { gone: 10, failed: 0, reasons: {}, ...products } } as unknown as RunReport);
+      await run.move('planned', 'completed');
+    };
+    expect(await runs.measuredRequests('requests', 5)).toBe(null);
+    // Of 200 records that were read; those of dead and denied hosts have got no page.
+    await aRun({ stored: 150, reasons: { parse: 40, network: 900, redirect: 300 } }, [270, 170]);
+    await aRun({ stored: 20 }, [500]);
+    expect(await runs.measuredRequests('requests', 5)).toBe(2);
+    expect(await runs.measuredRequests('requests', 1)).toBe(null);
+    await aRun({ stored: 190 }, [150]);
+    expect(await runs.measuredRequests('requests', 5)).toBe(1);
   });
 });

@@ -1,9 +1,11 @@
-/** Records at any hosts that are left alone, by the deny list or for want of a section. */
+/** What a plan says of records at any hosts: their requests, and which are left alone. */
 import { describe, expect, it } from 'vitest';
 import { packSettingsOf } from '../../../../orchestrator/core/act/launches/crawl-settings.ts';
 import { denyPrefixes, idleDenyLines } from '../../../../orchestrator/core/config/deny-lines.ts';
 import type { Config } from '../../../../orchestrator/core/config/load-config.ts';
 import { configSchema } from '../../../../orchestrator/core/config/schema.ts';
+import type { Plan } from '../../../../orchestrator/core/plan/plan.ts';
+import type { ProductList } from '../../../../orchestrator/core/prepare/products.ts';
 import { makePlan } from '../../../../orchestrator/core/prepare/make-plan.ts';
 import { listedUrlsOf, productUrlsOf } from '../../../../orchestrator/core/prepare/own-urls.ts';
 import { renderPlan } from '../../../../orchestrator/core/plan/render-plan.ts';
@@ -14,7 +16,7 @@ const { mapping, ...settings } = aRun().settings;
 
 function config(denyLines: string[], urlPatterns: string[] = []): Config {
   const values = configSchema.parse({
-    site: { hosts: 'any', mapping: {}, user_agent: 'examplebot/1.0 (+https://example.com/bot)' },
+    site: { hosts: 'any', interval: '15s', mapping: {}, user_agent: 'examplebot/1.0 (+https://example.com/bot)' },
     products: { query: 'select id, url from people' },
     database: { url: 'sqlite:/x.db' },
     run: { deadline: '4h' },
@@ -31,6 +33,56 @@ function listed(given: Config, urls: readonly string[]) {
   const ids = urls.map((_, i) => `p${i + 1}`);
   return { ids, duplicates: 0, ...productUrlsOf(given, ids, list) };
 }
+
+const SANDBOX = { dryRun: true, kind: 'sandbox', region: 'eu-west-1', bucket: 'b', endpoint: null } as const;
+
+const planOf = (given: Config, products: ProductList, target = SANDBOX): Plan =>
+  makePlan({
+    config: given,
+    target,
+    products,
+    robots: ALLOW_ALL,
+    prices: { lists: [], warnings: [] },
+    quota: { vcpus: null, note: null },
+    browser: 'ready',
+  });
+
+const text = (plan: Plan): string => renderPlan(plan).replace(/\n +/g, ' ');
+
+describe('the requests of a record at any hosts', () => {
+  // A night of four hours has 912 places for requests at the pace of 15 s, four of them of robots.txt.
+  const products = listed(
+    config([]),
+    Array.from({ length: 5_000 }, (_, i) => `https://a.example/p/${i}`),
+  );
+
+  it('are 1.3 for each page before a night has shown how many', () => {
+    const plan = planOf(config([]), products);
+    expect(plan.manyHosts).toMatchObject({ each: { requestsEach: 1.3, isMeasured: false } });
+    expect(plan.products / planOf(config([]), { ...products, requestsEach: 1 }).products).toBeCloseTo(1 / 1.3, 2);
+    expect(text(plan)).toContain(
+      'requests      1.3 a record with redirects and further pages, until a night has shown',
+    );
+    const given = config([]);
+    const pages = given.mapping.pages.map((page) => ({
+      ...page,
+      urlParsers: [{ description: 'a', steps: page.fields[0]!.steps }],
+    }));
+    const site = { ...given.values.site, pages_per_product: 2 };
+    const further = planOf({ ...given, mapping: { pages }, values: { ...given.values, site } }, products);
+    expect(further.manyHosts).toMatchObject({ each: { requestsEach: 2.6 } });
+    // A run has robots.txt among its requests, so they are no measure for `pages_per_product`.
+    expect(further).not.toHaveProperty('pages');
+  });
+
+  it('are what an earlier night has shown, whatever is configured', () => {
+    const plan = planOf(config([]), { ...products, requestsEach: 2.1234 });
+    expect(plan.manyHosts).toMatchObject({ each: { requestsEach: 2.1234, isMeasured: true } });
+    expect(text(plan)).toContain(
+      'requests      2.12 a record with redirects and further pages, as in an earlier night',
+    );
+  });
+});
 
 describe('a deny list for any hosts', () => {
   it('has domains with all names below them, prefixes of one host, and paths of each', () => {
@@ -103,20 +155,11 @@ describe('records that are left alone', () => {
 
   it('are said by the plan', () => {
     const given = config(['big.example'], ['/p/']);
-    const plan = makePlan({
-      config: given,
-      target: { dryRun: true, kind: 'sandbox', region: 'eu-west-1', bucket: 'b', endpoint: null },
-      products: listed(given, URLS),
-      robots: ALLOW_ALL,
-      prices: { lists: [], warnings: [] },
-      quota: { vcpus: null, note: null },
-      browser: 'ready',
-    });
+    const plan = planOf(given, listed(given, URLS));
     expect(plan.manyHosts).toMatchObject({ listed: 2, leftAlone: { denied: 1, unmapped: 1 } });
-    const text = renderPlan(plan).replace(/\n +/g, ' ');
-    expect(text).toContain(
+    expect(text(plan)).toContain(
       'left alone    1 by site.follow.deny, 1 that no section of the mapping reads: failed(redirect)',
     );
-    expect(text).not.toContain('can match no link');
+    expect(text(plan)).not.toContain('can match no link');
   });
 });
