@@ -4,6 +4,8 @@ import { packSettingsOf } from '../../../../orchestrator/core/act/launches/crawl
 import { denyPrefixes, idleDenyLines } from '../../../../orchestrator/core/config/deny-lines.ts';
 import type { Config } from '../../../../orchestrator/core/config/load-config.ts';
 import { configSchema } from '../../../../orchestrator/core/config/schema.ts';
+import type { Target } from '../../../../orchestrator/core/config/target.ts';
+import { zipfLoads } from '../../../../orchestrator/core/simulation/many-hosts.ts';
 import type { Plan } from '../../../../orchestrator/core/plan/plan.ts';
 import type { ProductList } from '../../../../orchestrator/core/prepare/products.ts';
 import { makePlan } from '../../../../orchestrator/core/prepare/make-plan.ts';
@@ -34,7 +36,7 @@ function listed(given: Config, urls: readonly string[]) {
   return { ids, duplicates: 0, ...productUrlsOf(given, ids, list) };
 }
 
-const SANDBOX = { dryRun: true, kind: 'sandbox', region: 'eu-west-1', bucket: 'b', endpoint: null } as const;
+const SANDBOX: Target = { dryRun: true, kind: 'sandbox', region: 'eu-west-1', bucket: 'b', endpoint: null };
 
 const planOf = (given: Config, products: ProductList, target = SANDBOX): Plan =>
   makePlan({
@@ -161,5 +163,39 @@ describe('records that are left alone', () => {
       'left alone    1 by site.follow.deny, 1 that no section of the mapping reads: failed(redirect)',
     );
     expect(text(plan)).not.toContain('can match no link');
+  });
+});
+
+describe('a list at 100,000 hosts, day and night', () => {
+  const given = config([]);
+  const { site, run, aws } = given.values;
+  const around = (change: Partial<typeof aws>): Plan => {
+    const values = {
+      ...given.values,
+      site: { ...site, pages_at_once: 32 },
+      run: { ...run, deadline: 24 * 3_600_000, min_instances: 4 },
+      aws: { ...aws, region: 'us-east-1', ...change },
+    };
+    const loads = zipfLoads(100_000, 2_000_000, 1).map((load, i) => ({ host: `h${i}.example`, ...load }));
+    const target: Target = { dryRun: false, kind: 'aws', region: 'us-east-1', bucket: 'b', endpoint: null };
+    return planOf({ ...given, values }, { ids: [], duplicates: 0, loads }, target);
+  };
+
+  it('takes four of the smallest machines, for less than 30 dollars a month without a load balancer', () => {
+    const plan = around({ load_balancer: 'none' });
+    expect(plan).toMatchObject({ verdict: 'feasible', instances: 4, instanceType: 't4g.nano' });
+    expect(plan.products).toBeGreaterThan(1_000_000);
+    const perMonth = 30 * plan.cost.total;
+    expect(perMonth).toBeGreaterThan(25);
+    expect(perMonth).toBeLessThan(30);
+  });
+
+  it('is told what a load balancer would add, apart from the rest', () => {
+    const [without, balanced] = [around({ load_balancer: 'none' }), around({ load_balancer: null })];
+    expect(without.cost.balancer).toBe(0);
+    expect(balanced.cost.balancer).toBeGreaterThan(0.5);
+    expect(without.noBalancer!.saves).toBeCloseTo(balanced.cost.total - without.cost.total, 2);
+    expect(text(without)).toMatch(/^balancer +none: .* which saves \$0\.\d\d$/m);
+    expect(text(balanced)).toMatch(/balancer with \d public addresses \$0\.\d\d/);
   });
 });
