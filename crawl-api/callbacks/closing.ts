@@ -31,8 +31,12 @@ const RETRY = { firstMs: 500, maxMs: 15_000 };
 export async function closeEpoch(parts: ClosingParts, stop: AbortSignal): Promise<void> {
   const { queue, owner, uploader, privateKey, log } = parts;
   if (queue.state.closed) return;
-  const writeManifest = async (): Promise<null> => {
-    if (queue.state.manifestText === null) await queue.recordManifest(JSON.stringify(createManifest(parts)));
+  const writeManifest = async (): Promise<string | null> => {
+    if (queue.state.manifestText !== null) return null;
+    // It gives its hosts away, and their next owners must know what it has learned of them.
+    const { size } = queue.state.hostNews;
+    if (size > 0) return `the main server does not know yet what was learned of ${size} hosts`;
+    await queue.recordManifest(JSON.stringify(createManifest(parts)));
     return null;
   };
   await untilDone(parts, { ...RETRY, what: 'manifest not written yet' }, writeManifest, stop);
