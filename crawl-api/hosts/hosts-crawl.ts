@@ -194,7 +194,7 @@ export class HostsCrawl implements Crawl {
   #hostAt(domain: number): OpenHost {
     const known = this.#open.get(domain);
     if (known !== undefined) return known;
-    const { queue, clock, site } = this.#p;
+    const { queue, clock, site, onNews } = this.#p;
     const { state } = queue;
     const policy = new HostPolicy({ ...this.#p, domain, refusals: this.#refusals, network: this.#network });
     const pacer = new Pacer(clock, () => queue.intervalAt(domain), state.at(domain).lastStartMs !== null);
@@ -202,7 +202,11 @@ export class HostsCrawl implements Crawl {
       const { refused, bans, rightPages } = state.at(domain);
       return refused || (bans > 0 && rightPages === 0);
     };
-    const watch = new HostWatch({ isSuspected, onRefusal: () => queue.recordRefusal(domain) });
+    const onRefusal = (): void => {
+      queue.recordRefusal(domain);
+      onNews();
+    };
+    const watch = new HostWatch({ isSuspected, onRefusal });
     const crawl = new DomainCrawl({
       ...this.#p,
       domain,

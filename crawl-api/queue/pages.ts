@@ -105,6 +105,9 @@ type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail; wha
 
 const NOT_NOW: NotNow = { kind: 'not-now' };
 
+/** How often it looks whether the main server has heard what was learned of a host. */
+const NEWS_MS = 1_000;
+
 export class Pages {
   readonly links: Links;
   readonly #parts: PagesParts;
@@ -312,10 +315,12 @@ export class Pages {
 
   /** False when the request must not be sent now. */
   async #waitForTurn(interruptible: boolean, work: AbortSignal): Promise<boolean> {
-    const { pacer, clock, changed, places } = this.#parts;
+    const { queue, policy, pacer, clock, changed, places } = this.#parts;
     for (;;) {
-      if (this.#isStopped(work)) return false;
-      const ms = pacer.waitMs();
+      // What the main server must know first is on its way to it: to begin again would cost more requests.
+      const isNews = !interruptible && policy.barrier()?.kind === 'news';
+      if (isNews ? work.aborted || queue.isDraining : this.#isStopped(work)) return false;
+      const ms = Math.max(pacer.waitMs(), isNews ? NEWS_MS : 0);
       if (ms <= 0) return true;
       const news = await places.away(() => changed.wait(clock, Math.ceil(ms), work));
       if (news && interruptible) return false;

@@ -10,7 +10,7 @@ import { type FailureReason, isRetryable } from '../../shared/domain/outcome.ts'
 import type { Product } from '../../shared/domain/product.ts';
 import { hostGroupOf } from '../../shared/domain/host-key.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
-import type { HostOrder, PartRef } from '../../shared/wire/callbacks.ts';
+import { type HostOrder, type PartRef, REFUSALS } from '../../shared/wire/callbacks.ts';
 import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
 import {
   type AddressIncident,
@@ -221,7 +221,11 @@ export class QueueState {
     robots: ({ policy }) => (this.robots = policy),
     'origin-robots': (record) => this.#readRobots(record),
     'host-notes': ({ notes }) => notes.forEach((note) => this.#noteHost(note)),
-    refused: ({ domain = 0 }) => (this.at(domain).refused = true),
+    refused: ({ domain = 0 }) => {
+      const at = this.at(domain);
+      at.refused = true;
+      if (at.bans === 0) this.hostNews.add(domain);
+    },
     rested: (record) => this.#rest(record),
     'given-up': ({ domain = 0, reason, detail }) => {
       this.at(domain).givenUp = { reason, detail };
@@ -490,11 +494,13 @@ export class QueueState {
     const at = this.at(domain);
     this.#slowDown(domain, delayMs, false);
     at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
-    if (refusals > at.bans) {
+    // What is known of a host that was asked here is newer.
+    if (refusals === REFUSALS.once && at.lastStartMs === null) at.refused = true;
+    if (refusals >= REFUSALS.rested && at.bans === 0) {
       at.bans = 1;
       at.rightPages = 0;
     }
-    if (refusals > 1)
+    if (refusals >= REFUSALS.givenUp)
       at.givenUp ??= { reason: 'banned', detail: 'the host has refused the instance that asked it before' };
     // What an operator asks is in each note: it may be less than before, or nothing any more.
     at.paceMs = paceMs;

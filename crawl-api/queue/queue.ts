@@ -8,7 +8,14 @@ import { type Refusal, refusalOf } from '../../shared/domain/offer-refusal.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import { easedIntervalMs, isEased } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { Heartbeat, HostNews, Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
+import {
+  type Heartbeat,
+  type HostNews,
+  type Orders,
+  type PartRef,
+  type Progress,
+  REFUSALS,
+} from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { ClockReading, Purpose } from '../../shared/wire/request-log.ts';
@@ -176,10 +183,11 @@ export class Queue {
     });
   }
 
-  /** 1: it rests or has rested; 2: it is asked nothing more. */
   #refusalsOf(domain: number): number {
-    const { bans, givenUp } = this.state.at(domain);
-    return givenUp?.reason === 'banned' ? 2 : Math.min(1, bans);
+    const { refused, bans, givenUp } = this.state.at(domain);
+    if (givenUp?.reason === 'banned') return REFUSALS.givenUp;
+    if (bans > 0) return REFUSALS.rested;
+    return refused ? REFUSALS.once : 0;
   }
 
   /** Takes the next slices of hosts that are its own, within no share. */

@@ -128,6 +128,12 @@ export const NO_PROGRESS: Readonly<Progress> = {
 /** Hosts in one heartbeat. */
 export const MAX_HOSTS = 1_000;
 
+/**
+ * What a host has done: refused a page, and shown no right one since; then refused again, so that it rests or has
+ * rested; and refused after its rest, so that it is asked nothing more.
+ */
+export const REFUSALS = { once: 1, rested: 2, givenUp: 3 } as const;
+
 /** What an instance has learned of one of many hosts, which its next owner must know. Times are milliseconds. */
 const hostNewsSchema = z.strictObject({
   /** As hostGroupOf gives it. */
@@ -136,7 +142,7 @@ const hostNewsSchema = z.strictObject({
   delayMs: z.number().nonnegative().exactOptional(),
   /** How long it wants no request from now on: Retry-After, or the rest after a refusal. */
   waitMs: z.number().nonnegative().exactOptional(),
-  /** How often it has refused this run: 1: it rests or has rested; 2: it is asked nothing more. */
+  /** How often it has refused this run, as REFUSALS says. Omitted: never, or a page was right since. */
   refusals: count.exactOptional(),
 });
 export type HostNews = z.infer<typeof hostNewsSchema>;

@@ -490,7 +490,7 @@ export const MIGRATIONS: readonly Migration[] = [
         t.bigInteger('delay_ms');
         // No request before, by the clock of main servers.
         t.bigInteger('not_before');
-        // How often it has refused that run: 1: it rests or has rested, 2: it is asked nothing more.
+        // How often it has refused that run: 1: once; 2: it rests or has rested; 3: it is asked nothing more.
         t.integer('refusals');
         // What an operator asks: 1 for no request at all, and a gap in milliseconds.
         t.integer('denied');

@@ -495,7 +495,7 @@ export interface HostNote {
   delayMs?: number;
   /** No request before, by the clock of main servers. */
   notBeforeMs?: number;
-  /** How often it has refused this run: 1: it rests or has rested; 2: it is asked nothing more. */
+  /** How often it has refused this run, as REFUSALS says. */
   refusals?: number;
 }
 

@@ -3,7 +3,7 @@ import { leaveAlone } from '../../../../shared/domain/own-url.ts';
 import { broken, fine, notFound, odd, refused, results, toElsewhere } from '../crawl-scene.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { START_MS } from '../fakes.ts';
-import { INTERVAL_MS, LEASE_MS, openHostScene, rulesOf } from './host-scene.ts';
+import { type HostScene, INTERVAL_MS, LEASE_MS, openHostScene, rulesOf } from './host-scene.ts';
 
 const HOUR = 3_600_000;
 const page = (host: string, name: string): string => `https://${host}/${name}`;
@@ -294,25 +294,68 @@ describe('the crawl of many hosts', () => {
     await first.give(['1', '2'].map((name) => page('a.example', name)));
     await first.run(20_000);
     expect(first.beat()).toEqual([
-      { host: 'a.example', delayMs: 0, refusals: 1, waitMs: expect.any(Number) as number },
+      { host: 'a.example', delayMs: 0, refusals: 2, waitMs: expect.any(Number) as number },
     ]);
     for (let minutes = 0; minutes < 60; minutes++) {
       await first.run(60_000);
       if (first.queue.state.at(0).givenUp !== null) break;
       first.beat();
     }
-    expect(first.beat()).toMatchObject([{ host: 'a.example', refusals: 2 }]);
+    expect(first.beat()).toMatchObject([{ host: 'a.example', refusals: 3 }]);
 
     const second = await openHostScene({ world: (url) => (url.includes('/r') ? refused(403) : fine(url)) });
     const hosts = [
-      { host: 'a.example', refusals: 2 },
-      { host: 'b.example', refusals: 1 },
+      { host: 'a.example', refusals: 3 },
+      { host: 'b.example', refusals: 2 },
     ];
     await second.give([page('a.example', '1'), ...['r1', 'r2', '3'].map((name) => page('b.example', name))], { hosts });
     await second.run(HOUR);
     expect(second.of('a.example')).toEqual([]);
     expect(second.of('b.example').map(([, path]) => path)).toEqual(['/robots.txt', '/r1']);
     expect(new Set(Object.values(second.outcomes()))).toEqual(new Set(['banned']));
+  });
+
+  it.each([
+    [0, ['/r', '/3', '/4', '/r']],
+    // A page that was right before shows whether it still is.
+    [2, ['/1', '/2', '/r', '/2', '/3', '/4', '/r']],
+  ])('tells the main server of a first refusal before it asks again (%i right pages before)', async (good, paths) => {
+    let news = 0;
+    const world = (url: string) => (url.endsWith('/r') ? refused(403) : fine(url));
+    const scene = await openHostScene({ world, isMute: true, news: () => news++ });
+    const asked = () => scene.of('a.example').map(([, path]) => path);
+    scene.beat();
+    const names = [...['1', '2'].slice(0, good), 'r', '3', '4'];
+    await scene.give(names.map((name) => page('a.example', name)));
+    await scene.run(180_000);
+    expect(asked()).toEqual(['/robots.txt', ...paths.slice(0, good + 1)]);
+    expect(news).toBe(1);
+    expect(scene.beat()).toEqual([{ host: 'a.example', delayMs: 0, refusals: 1 }]);
+    await scene.run(60_000);
+    expect(scene.beat()).toEqual([]);
+    await scene.run(90_000);
+    expect(asked()).toEqual(['/robots.txt', ...paths]);
+    expect(scene.journal.records.filter(({ t }) => t === 'rested')).toEqual([]);
+  });
+
+  it('believes the first refusal where an earlier owner of the host has had one, and no right page since', async () => {
+    const hosts = [{ host: 'a.example', refusals: 1 }];
+    const world = (url: string) => (url.endsWith('/r') ? refused(403) : fine(url));
+    const rests = (scene: HostScene) => scene.journal.records.filter(({ t }) => t === 'rested').length;
+    const first = await openHostScene({ world });
+    await first.give(['r', '2', '3'].map((name) => page('a.example', name)), { hosts });
+    await first.run(60_000);
+    expect(first.of('a.example').map(([, path]) => path)).toEqual(['/robots.txt', '/r']);
+    expect(rests(first)).toBe(1);
+
+    const second = await openHostScene({ world });
+    await second.give(['1', 'r', '3'].map((name) => page('a.example', name)), { hosts });
+    await second.run(20_000);
+    // The same with the next slice says nothing about the page between.
+    await second.give([page('a.example', '4')], { hosts });
+    await second.run(90_000);
+    expect(second.of('a.example').map(([, path]) => path)).toEqual(['/robots.txt', '/1', '/r', '/1', '/3', '/4']);
+    expect(rests(second)).toBe(0);
   });
 
   it('never follows a redirect to another host, and suspects nothing', async () => {
