@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { lastWhere } from '../../../shared/domain/last-where.ts';
-import { CHUNKS } from './chunk-rows.ts';
+import { type ChunkRow, CHUNKS } from './chunk-rows.ts';
 import { inPieces, rowsOf } from './rows.ts';
 
 const GRANTS = 'crawlfleet_grants';
@@ -37,6 +37,16 @@ export async function copyGrants(
     for (const some of inPieces(rows, LIST)) await trx(GRANTS).insert(some);
   }
 }
+
+/** The chunks that an instance was granted at any time, as they are now. */
+export const grantedChunks = (knex: Knex, { run_id, slot, epoch }: { run_id: string } & EpochId): Promise<ChunkRow[]> =>
+  rowsOf<ChunkRow>(
+    knex(`${CHUNKS} as c`)
+      .join(`${GRANTS} as g`, (on) => on.on('c.run_id', 'g.run_id').andOn('c.idx', 'g.idx'))
+      .where({ 'g.run_id': run_id, 'g.slot': slot, 'g.epoch': epoch })
+      .orderBy('c.idx')
+      .select('c.*'),
+  );
 
 type Range = readonly [first: number, last: number];
 

@@ -1,11 +1,11 @@
 /** Rows of crawlfleet_hosts: what is known of each host over all runs of a database. */
 import type { Knex } from 'knex';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import type { HostNote, HostRecord, HostWish, NotedHost } from '../model/stores.ts';
 import type { Database } from './connect.ts';
+import { withRests } from './host-rests.ts';
 import { inQuery } from './retry.ts';
-import { inPieces, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
+import { inPieces, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
 
 const HOSTS = 'crawlfleet_hosts';
 
@@ -62,32 +62,6 @@ export async function writeClaims(trx: Knex.Transaction, claims: readonly Claim[
       .merge(['run_id', 'slot', 'epoch', 'first_n', 'last_n', 'refusals']);
 }
 
-/**
- * No request to the hosts of which an instance had the last grant before this time; later where a gap is known that is
- * longer than that of the run.
- */
-export async function restHosts(
-  trx: Knex.Transaction,
-  owner: { run_id: string } & EpochId,
-  notBeforeMs: number,
-): Promise<void> {
-  await trx(HOSTS)
-    .where(owner)
-    .where((earlier) => void earlier.whereNull('not_before').orWhere('not_before', '<', notBeforeMs))
-    .update({ not_before: notBeforeMs });
-  const known = trx(HOSTS).where((any) => void any.whereNotNull('delay_ms').orWhereNotNull('pace_ms'));
-  const slow = await rowsOf<HostRow>(known.where(owner).orderBy('host').forUpdate());
-  const rows = slow.map((row) => ({
-    host: row.host,
-    not_before: raised(row.not_before, Math.ceil(notBeforeMs + ownGapMs(row))),
-  }));
-  for (const piece of inPieces(rows, LIST)) await trx(HOSTS).insert(piece).onConflict('host').merge(['not_before']);
-}
-
-/** The gap that the host itself or an operator asks for. */
-const ownGapMs = ({ delay_ms, pace_ms }: HostRow): number =>
-  hostGapMs(0, Math.max(toNumber(delay_ms), toNumber(pace_ms)));
-
 /** Raises what is known of those of these hosts of which the instance had the last grant. */
 export async function raiseNotes(
   trx: Knex.Transaction,
@@ -118,16 +92,14 @@ export async function readNotes(knex: Knex, hosts: readonly string[]): Promise<N
   const notes: NotedHost[] = [];
   for (const piece of inPieces([...hosts].sort(), LIST)) {
     const some = knex(HOSTS).whereIn('host', piece).orderBy('host');
-    const rows = await rowsOf<HostRow>(
-      some.where((any) => {
-        for (const column of ['delay_ms', 'not_before', 'refusals', 'denied', 'pace_ms'])
-          void any.orWhereNotNull(column);
-      }),
-    );
-    notes.push(...rows.map(notesOf));
+    const rows = await withRests(knex, await rowsOf<HostRow>(some));
+    notes.push(...rows.filter(isNoted).map(notesOf));
   }
   return notes;
 }
+
+const isNoted = ({ delay_ms, not_before, refusals, denied, pace_ms }: HostRow): boolean =>
+  [delay_ms, not_before, refusals, denied, pace_ms].some((known) => known !== null);
 
 /** Stores what an operator asks of a host; what is omitted stays. */
 export async function setHost(
@@ -160,7 +132,7 @@ export async function readWishes(knex: Knex, runId: string, sinceMs: number): Pr
 /** All that is stored of a host; null: nothing is. */
 export function readHost(db: Database, host: string): Promise<HostRecord | null> {
   return inQuery(db, async (knex) => {
-    const row = await rowOf<HostRow>(knex(HOSTS).where({ host }).first());
+    const [row] = await withRests(knex, await rowsOf<HostRow>(knex(HOSTS).where({ host })));
     if (row === undefined) return null;
     const { run_id, slot, epoch, first_n, last_n } = row;
     const claim =

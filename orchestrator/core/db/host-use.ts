@@ -15,6 +15,7 @@ import { limitsOf, powerOffAtMs } from '../model/run-deadlines.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import type { HostAsker, HostInUse, RunRecord } from '../model/stores.ts';
 import { type ChunkRow, CHUNKS, ITEMS } from './chunk-rows.ts';
+import { withRests } from './host-rests.ts';
 import type { HostRow } from './host-rows.ts';
 import type { HeldLease } from './locks.ts';
 import { inPieces, rowsOf, type SqlNumber, toNumber } from './rows.ts';
@@ -51,10 +52,11 @@ interface Owned extends EpochId {
  */
 export async function claimedHosts(
   trx: Knex.Transaction,
-  rows: readonly HostRow[],
+  locked: readonly HostRow[],
   asker: HostAsker,
   leases: readonly HeldLease[],
 ): Promise<Map<string, HostInUse>> {
+  const rows = await withRests(trx, locked);
   const living = new Set(leases.filter(({ isLiving }) => isLiving).map(({ runId }) => runId));
   const { owned, ownIntervalMs } = await ownersOf(trx, rows, asker);
   const isAtWork = ({ id, endMs, isOpen }: RunState): boolean =>

@@ -547,6 +547,11 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // Of many hosts: no other instance asks those that this one had last before then. Null: it has returned none.
+  {
+    name: 'host-rests',
+    columns: { crawlfleet_instances: { hosts_free_at: (t) => t.bigInteger('hosts_free_at') } },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

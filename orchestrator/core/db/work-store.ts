@@ -45,7 +45,8 @@ import {
 } from './chunk-rows.ts';
 import { keepGrants } from './grants.ts';
 import { claimHosts } from './host-claims.ts';
-import { raiseNotes, readNotes, readWishes, restHosts } from './host-rows.ts';
+import { beginRest, shortenRest } from './host-rests.ts';
+import { raiseNotes, readNotes, readWishes } from './host-rows.ts';
 import { closeSlices, grantHosts, isDue, keptFor, leaveHosts, nextAfterTransfer } from './host-slices.ts';
 import { SiteHosts } from './host-use.ts';
 import { inTransaction } from './retry.ts';
@@ -223,9 +224,13 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         nextOf: () => Promise.resolve({ owner: null, dueAt: dueAtMs }),
       });
       const isByHost = rows.every(({ left_ms }) => left_ms !== null);
-      if (freeAtMs !== undefined && isByHost) await restHosts(trx, key, freeAtMs);
+      if (freeAtMs !== undefined && isByHost) await beginRest(trx, key, freeAtMs);
       return products;
     });
+  }
+
+  freeHosts(at: EpochId, freeAtMs: number): Promise<void> {
+    return this.write((trx) => shortenRest(trx, this.key(at), freeAtMs));
   }
 
   noteHosts(at: EpochId, notes: readonly HostNote[]): Promise<void> {

@@ -591,6 +591,11 @@ export interface WorkStore extends WorkReader {
    */
   returnChunks(at: EpochId, freeAtMs?: number): Promise<number>;
   /**
+   * (slot, epoch) is known to ask no more: the rest of its hosts that `returnChunks` has begun ends at this time, if
+   * that is sooner. What the hosts themselves have asked for stays.
+   */
+  freeHosts(at: EpochId, freeAtMs: number): Promise<void>;
+  /**
    * Takes back those of the chunks that (slot, epoch) still owns in that generation, each as its next generation;
    * returns the number of products. Idempotent. A chunk without open products stays where it is.
    */

@@ -113,8 +113,10 @@ export interface MemoryRun {
   grants: Map<string, Set<number>>;
   /** Number of grants of chunks so far. */
   grantsMade: number;
-  /** What instances have learnt of hosts, by host. */
-  hosts: Map<string, Required<HostNote>>;
+  /** What instances have learnt of hosts, and until when these rest after their last owner, by host. */
+  hosts: Map<string, Required<HostNote> & { restUntilMs: number }>;
+  /** Until when the hosts rest that an instance has returned, by `<slot>.<epoch>`. */
+  rests: Map<string, number>;
   /** The counts of chunks; null when they have to be counted again. */
   counts: WorkCounts | null;
   /** The totals, kept up by the store of results. */

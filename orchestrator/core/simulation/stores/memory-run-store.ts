@@ -226,6 +226,7 @@ function newRun(toStore: RunToStore, productIds: readonly string[], nowMs: numbe
     grants: new Map(),
     grantsMade: 0,
     hosts: new Map(),
+    rests: new Map(),
     counts: null,
     totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
   };

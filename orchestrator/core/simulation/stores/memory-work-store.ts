@@ -99,8 +99,20 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
       const left = [...hostsOf(own)].filter((sliceOf) => isOwner(run, sliceOf, at));
       const products = own.reduce((sum, chunk) => sum + nextGeneration(run, chunk, freeAtMs), 0);
       for (const sliceOf of left) leaveHost(run, sliceOf, at, freeAtMs ?? null);
-      if (freeAtMs !== undefined) restSlowHosts(run, at, freeAtMs);
+      if (freeAtMs !== undefined) rest(run, at, Math.max(freeAtMs, run.rests.get(epochKey(at)) ?? 0));
       return products;
+    });
+  }
+
+  freeHosts(at: EpochId, freeAtMs: number): Promise<void> {
+    return this.write('work.freeHosts', (run) => {
+      const begunMs = run.rests.get(epochKey(at)) ?? 0;
+      if (begunMs <= freeAtMs) return;
+      for (const chunk of everGranted(run, at))
+        for (const slice of chunk.hosts?.sliceOf == null ? [chunk] : slicesOf(run, chunk.hosts.sliceOf))
+          if (slice.state === 'waiting' && slice.owner === null && slice.dueAtMs === begunMs)
+            change(run, slice, { dueAtMs: freeAtMs });
+      rest(run, at, freeAtMs);
     });
   }
 
@@ -134,8 +146,9 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
       const last = lastGrantsOf(run, at);
       for (const { host, delayMs = 0, notBeforeMs = 0, refusals = 0 } of notes) {
         if (!last.has(host)) continue;
-        const known = run.hosts.get(host) ?? { delayMs: 0, notBeforeMs: 0, refusals: 0 };
+        const known = run.hosts.get(host) ?? { delayMs: 0, notBeforeMs: 0, refusals: 0, restUntilMs: 0 };
         run.hosts.set(host, {
+          ...known,
           host,
           delayMs: Math.max(known.delayMs, delayMs),
           notBeforeMs: Math.max(known.notBeforeMs, notBeforeMs),
@@ -253,7 +266,8 @@ function notesOf(run: MemoryRun, hosts: readonly string[]): NotedHost[] {
   return hosts.flatMap((host): NotedHost[] => {
     const note = run.hosts.get(host);
     if (note === undefined) return [];
-    const { delayMs, notBeforeMs, refusals } = note;
+    const { delayMs, refusals, restUntilMs } = note;
+    const notBeforeMs = Math.max(note.notBeforeMs, restUntilMs);
     const noted = { delayMs: delayMs || null, notBeforeMs: notBeforeMs || null, refusals: refusals || null };
     return [{ host, ...noted, paceMs: null, denied: null }];
   });
@@ -261,23 +275,26 @@ function notesOf(run: MemoryRun, hosts: readonly string[]): NotedHost[] {
 
 const hostOf = ({ url, id }: MemoryItem): string | null => hostOfItem({ path: url ?? id });
 
-/** Those with a Crawl-delay: the run's own gap is in `freeAtMs`. */
-function restSlowHosts(run: MemoryRun, at: EpochId, freeAtMs: number): void {
+/** The chunks say it of hosts; of those with a Crawl-delay more, because the run's own gap is in `freeAtMs`. */
+function rest(run: MemoryRun, at: EpochId, freeAtMs: number): void {
+  run.rests.set(epochKey(at), freeAtMs);
   const slow = [...run.hosts].filter(([, { delayMs }]) => delayMs > 0);
   if (slow.length === 0) return;
   const own = lastGrantsOf(run, at);
   for (const [host, note] of slow) {
     if (!own.has(host)) continue;
-    const untilMs = Math.ceil(freeAtMs + hostGapMs(0, note.delayMs));
-    run.hosts.set(host, { ...note, notBeforeMs: Math.max(note.notBeforeMs, untilMs) });
+    run.hosts.set(host, { ...note, restUntilMs: Math.ceil(freeAtMs + hostGapMs(0, note.delayMs)) });
   }
 }
+
+/** The chunks that an instance was granted at any time. */
+const everGranted = ({ grants, chunks }: MemoryRun, at: EpochId): MemoryChunk[] =>
+  [...(grants.get(epochKey(at)) ?? [])].map((index) => chunks[index - 1]!);
 
 /** The hosts of which an instance had the last grant. Found only where something is noted: URLs take long to read. */
 function lastGrantsOf(run: MemoryRun, at: EpochId): Set<string> {
   const hosts = new Set<string>();
-  for (const index of run.grants.get(epochKey(at)) ?? []) {
-    const chunk = run.chunks[index - 1]!;
+  for (const chunk of everGranted(run, at)) {
     const same = chunk.hosts !== null && chunk.hosts.sliceOf !== null ? slicesOf(run, chunk.hosts.sliceOf) : [chunk];
     const grants = same.flatMap(({ lastGrant }) => lastGrant ?? []);
     const last = grants.reduce((a, b) => (b.number > a.number ? b : a));

@@ -258,7 +258,31 @@ onBothEngines('Hosts of several runs', (bench) => {
     expect(await second.grant('1-1', 50_000)).toEqual(['1-1']);
     // It has the host no more.
     await first.after(50_000).returnChunks(at(0), NOW + 90_000);
-    expect(await bench().stores.runs.hostRow(host)).toMatchObject({ notBeforeMs: NOW + 50_000 });
+    const claim = { runId: second.id, slot: 0, epoch: 1 };
+    expect(await bench().stores.runs.hostRow(host)).toMatchObject({ claim, notBeforeMs: null });
+  });
+
+  it('ends the rest of a lost instance sooner in all runs when its machine is gone, and no Retry-After', async () => {
+    const [plain, slow, busy] = [newHost(), newHost(), newHost()];
+    const hosts = [plain, slow, busy].map((host) => [host, 1] as const);
+    const first = await openRun(bench(), hosts);
+    const second = await openRun(bench(), hosts);
+    await first.grant('1-1');
+    const notes = [
+      { host: slow, delayMs: 60_000 },
+      { host: busy, notBeforeMs: NOW + 200_000 },
+    ];
+    await first.after(0).noteHosts(at(0), notes);
+    await first.after(0).returnChunks(at(0), NOW + 400_000);
+    await first.after(0).freeHosts(at(0), NOW + 20_000);
+    expect(await inUse(bench(), [plain, slow, busy])).toMatchObject([
+      { host: plain, untilMs: NOW + 20_000, isResting: true },
+      { host: slow, untilMs: NOW + 20_000 + 60_600, isResting: true },
+      { host: busy, untilMs: NOW + 200_000, isResting: true },
+    ]);
+    expect(await second.grant('1-1', 20_000)).toEqual([]);
+    expect(await second.grant('1-2', 20_000)).toEqual(['1-2']);
+    expect(await first.after(20_000).waiting(9, none)).toHaveLength(1);
   });
 
   it('grants no host of a site that another main server has locked, or that its open run may ask', async () => {

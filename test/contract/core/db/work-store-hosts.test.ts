@@ -120,6 +120,35 @@ onEveryEngine('WorkStore with many hosts', (bench, engine) => {
     expect(await after(LATER).grant(at(1), ['4-1', '3-2'], 9)).toEqual(['3-2']);
   });
 
+  it('frees the hosts of a lost instance sooner when its machine is gone, and no others', async () => {
+    const { after, settle } = await openStage(bench());
+    await after(0).grant(at(0), ['1-1', '2-1'], 9);
+    await after(0).grant(at(1), ['5-1'], 9);
+    await settle([3, 4]);
+    await after(20_000).returnChunks(at(0), NOW + 50_000);
+    await after(20_000).returnChunks(at(1), NOW + 50_000);
+    await after(21_000).freeHosts(at(0), NOW + 30_000);
+    expect(await offered(after(29_999))).toEqual([]);
+    // Of the second host it had crawled all that it was granted.
+    expect(await offered(after(30_000))).toEqual(['1-2', '3-1']);
+    expect(await after(30_000).grant(at(1), ['1-2', '3-1'], 9)).toEqual(['1-2', '3-1']);
+    expect(await offered(after(50_000))).toEqual(['5-2']);
+  });
+
+  it('frees no host later than it would be, and none that has a new owner', async () => {
+    const { after } = await openStage(bench());
+    await after(0).grant(at(0), ['2-1'], 9);
+    // Not returned yet.
+    await after(0).freeHosts(at(0), NOW + 1_000);
+    await after(20_000).returnChunks(at(0), NOW + 30_000);
+    await after(20_000).freeHosts(at(0), NOW + 40_000);
+    expect(await after(30_000).grant(at(1), ['2-2'], 9)).toEqual(['2-2']);
+    await after(31_000).returnChunks(at(1), NOW + 90_000);
+    await after(31_000).freeHosts(at(0), NOW + 32_000);
+    expect(await offered(after(89_999))).not.toContain('2-3');
+    expect(await offered(after(90_000))).toContain('2-3');
+  });
+
   it('frees hosts at once without a rest', async () => {
     const { after } = await openStage(bench());
     await after(0).grant(at(0), ['1-1', '2-1'], 9);
