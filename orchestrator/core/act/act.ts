@@ -59,7 +59,7 @@ export async function act(
     case 'launch':
       return launch(core, run, action.slot, action.epoch);
     case 'adopt':
-      return adopt(core, action, action.instance);
+      return adopt(core, run, action, action.instance);
     case 'move-instance':
       return moveInstance(core, world, action);
     case 'register':

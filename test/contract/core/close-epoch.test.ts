@@ -3,7 +3,9 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { NO_PROGRESS, type PartRef } from '../../../shared/wire/callbacks.ts';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ANY_HOST } from '../../../shared/domain/domains.ts';
 import { manifestKey, partKey, requestLogKey } from '../../../shared/domain/keys.ts';
+import { paceMarginMs } from '../../../shared/domain/pacing.ts';
 import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/wire/part.ts';
 import { signPart } from '../../../shared/wire/part-signature.ts';
 import type { LogRef } from '../../../shared/wire/request-log.ts';
@@ -16,8 +18,11 @@ import {
 } from '../../../shared/wire/signature.ts';
 import { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/core/act/results/close-epoch.ts';
+import { adopt } from '../../../orchestrator/core/act/launches/launch.ts';
 import { loadParts } from '../../../orchestrator/core/act/results/load-parts.ts';
-import type { RunRecord } from '../../../orchestrator/core/model/stores.ts';
+import type { CloudInstance, CloudState } from '../../../orchestrator/core/cloud/compute.ts';
+import { restOfLostMs } from '../../../orchestrator/core/decide/host-rest.ts';
+import type { RunRecord, WorkStore } from '../../../orchestrator/core/model/stores.ts';
 import { checkManifests } from '../../../orchestrator/core/verify/verify.ts';
 import { type CallbackStage, openCallbackStage } from './server/callback-stage.ts';
 import type { Caller } from './server/caller.ts';
@@ -599,5 +604,81 @@ describe('closeEpoch', () => {
     expect(await stage.record(caller)).toMatchObject({ manifestSha256: sha256 });
     expect(await outcomes()).toMatchObject({ stored: 4, open: 16 });
     expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+});
+
+describe('the hosts of an instance of many', () => {
+  const at = { slot: 0, epoch: 1 };
+  const GAP_MS = 60_000;
+  let hosts: RunRecord;
+  let caller: Caller;
+  /** Calls of the ledger with the time until which hosts rest, from now on. */
+  const rests: [string, number][] = [];
+
+  beforeEach(async () => {
+    const { site } = run.settings;
+    const settings = { ...run.settings, site: { ...site, productUrl: ANY_HOST, intervalMs: GAP_MS } };
+    hosts = { ...run, settings };
+    rests.length = 0;
+    caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1', '2-1'] });
+    const note = (call: string, untilMs = 0): Promise<never> => {
+      rests.push([call, untilMs - stage.clock.now()]);
+      return Promise.resolve(0 as never);
+    };
+    stage.core.work = Object.assign(Object.create(stage.core.work) as WorkStore, {
+      returnChunks: (_: EpochId, untilMs: number) => note('return', untilMs),
+      freeHosts: (_: EpochId, untilMs: number) => note('free', untilMs),
+    });
+  });
+
+  const shown = (state: CloudState): CloudInstance => ({
+    id: 'i-0-1',
+    state,
+    publicAddress: null,
+    privateAddress: null,
+    instanceType: 't4g.nano',
+    zone: null,
+    launchedAtMs: 0,
+    tags: {},
+  });
+  const giveUp = () => stage.core.fleet.move(at, 'ready', 'lost', { reason: 'heartbeat-lost' });
+  const gap = expect.closeTo(GAP_MS + paceMarginMs(GAP_MS), -4) as number;
+
+  it('rest for its lease when it is given up, and for one gap from when EC2 shows its machine terminated', async () => {
+    await giveUp();
+    await closeEpoch(stage.core, hosts, at);
+    await adopt(stage.core, hosts, at, shown('shutting-down'));
+    await adopt(stage.core, hosts, at, shown('terminated'));
+    expect(rests).toEqual([
+      ['return', expect.closeTo(restOfLostMs(hosts), -4)],
+      ['free', gap],
+    ]);
+    expect(restOfLostMs(hosts)).toBeGreaterThan(2 * GAP_MS);
+    expect(await stage.record(caller)).toMatchObject({ cloudState: 'terminated' });
+  });
+
+  it('are freed again by the next main server if this one dies before it has stored what EC2 shows', async () => {
+    await giveUp();
+    const { fleet } = stage.core;
+    stage.core.fleet = new Proxy(fleet, {
+      get: (of, key) => (key === 'patch' ? () => Promise.reject(new Error('killed')) : bound(of, key)),
+    });
+    await expect(adopt(stage.core, hosts, at, shown('terminated'))).rejects.toThrow('killed');
+    stage.core.fleet = fleet;
+    expect(await stage.record(caller)).not.toMatchObject({ cloudState: 'terminated' });
+    expect(rests).toEqual([['free', gap]]);
+  });
+
+  it('rest for one gap when it has closed its epoch itself before it was given up', async () => {
+    await giveUp();
+    await putOwn([], {}, caller.keys);
+    await closeEpoch(stage.core, hosts, at);
+    expect(rests).toEqual([['return', gap]]);
+  });
+
+  it('have no rest in a run of one site', async () => {
+    await adopt(stage.core, run, at, shown('terminated'));
+    expect(rests).toEqual([]);
   });
 });

@@ -18,7 +18,8 @@ import {
   TAG,
 } from '../../cloud/compute.ts';
 import { alarmOnce } from '../run-notes.ts';
-import type { Core, LaunchTemplate, ObjectName } from '../../model/core.ts';
+import { type Core, type LaunchTemplate, momentOf, type ObjectName } from '../../model/core.ts';
+import { hostsFreeAtMs } from '../../decide/host-rest.ts';
 import { homeOf, nextPool } from '../../decide/launches/pools.ts';
 import type { Pool } from '../../model/launch-history.ts';
 import { regionNamed } from '../../model/regions.ts';
@@ -187,7 +188,7 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
   switch (result.kind) {
     case 'launched':
       known.rights.launch = null;
-      return adopt(core, { slot, epoch }, result.instance);
+      return adopt(core, run, { slot, epoch }, result.instance);
     case 'refused': {
       const { cause, message } = result;
       const nowMs = core.clock.now();
@@ -254,8 +255,18 @@ const reportRights = (core: Core, refused: RightsRefusal, at?: EpochId): Promise
   alarmOnce(core, refused.cause, refusedRights(refused), at);
 
 /** Records an instance that EC2 launched or shows for this claim, or its new state. */
-export async function adopt(core: Core, { slot, epoch }: EpochId, instance: CloudInstance): Promise<void> {
+export async function adopt(
+  core: Core,
+  run: RunRecord,
+  { slot, epoch }: EpochId,
+  instance: CloudInstance,
+): Promise<void> {
   const record = await core.fleet.get({ slot, epoch });
+  if (instance.state === 'terminated' && record !== null) {
+    const freeAtMs = hostsFreeAtMs(run, { ...record, cloudState: 'terminated' }, 'lost', momentOf(core));
+    // Before the state is stored: a main server that dies between the two does both again.
+    if (freeAtMs !== undefined) await core.work.freeHosts({ slot, epoch }, freeAtMs);
+  }
   // The address known from its hello is more reliable.
   const greeted = record !== null && record.publicKey !== null;
   await core.fleet.patch(

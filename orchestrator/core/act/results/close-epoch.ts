@@ -174,7 +174,8 @@ async function closeWithOurs(core: Core, run: RunRecord, record: InstanceRecord)
   await loadParts(core, { slot, epoch });
   // A heartbeat may have been accepted while the bucket was read.
   const heard = (await core.fleet.get(record)) ?? record;
-  const freeAtMs = hostsFreeAtMs(run, heard, 'lost', momentOf(core));
+  const farewell = typeof own === 'string' ? 'lost' : 'closed';
+  const freeAtMs = hostsFreeAtMs(run, heard, farewell, momentOf(core));
   const returned = await core.work.returnChunks({ slot, epoch }, freeAtMs);
   await core.fleet.patch({ slot, epoch }, { manifestKey: key, manifestSha256: sha256Hex(stored) });
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
