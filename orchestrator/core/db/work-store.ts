@@ -82,6 +82,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         .select(
           knex.raw('max(due_at + left_ms) as end_at'),
           knex.raw('max(case when due_at is null or due_at < ? then left_ms end) as longest_ms', [NOT_NEXT_MS]),
+          knex.raw('min(case when due_at is null then 0 when due_at < ? then due_at end) as first_at', [NOT_NEXT_MS]),
         ),
     );
     const counts: WorkCounts = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
@@ -92,10 +93,13 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       const { slot, epoch } = row;
       const isByHost = row.left_ms !== null;
       if (isByHost) {
-        counts.byHost ??= { products: 0, longestMs: 0 };
+        counts.byHost ??= { products: 0, longestMs: 0, restUntilMs: 0 };
         if (row.state === 'waiting') counts.byHost.products += toNumber(row.products);
         // A slice that is kept for the owner of its host waits with a slot.
-        if (row.state === 'waiting' && slot === null) counts.byHost.longestMs = toNumber(row.longest_ms);
+        if (row.state === 'waiting' && slot === null) {
+          counts.byHost.longestMs = toNumber(row.longest_ms);
+          counts.byHost.restUntilMs = toNumber(row.first_at);
+        }
       }
       if (row.state !== 'granted' || slot === null || epoch === null) continue;
       counts.granted += chunks;
@@ -442,6 +446,8 @@ interface ChunkGroup extends Pick<ChunkRow, 'state' | 'slot' | 'epoch' | 'left_m
   end_at: SqlNumber | null;
   /** The longest host of those that are offered. */
   longest_ms: SqlNumber | null;
+  /** When the first of them is. */
+  first_at: SqlNumber | null;
 }
 
 interface ItemGroup {

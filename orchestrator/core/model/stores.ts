@@ -472,6 +472,8 @@ export interface WaitingHosts {
   products: number;
   /** How long the longest host takes of which no slice is granted, in milliseconds. */
   longestMs: number;
+  /** When the first of those may be granted that wait for any instance; 0: there is none, or one does not rest. */
+  restUntilMs: number;
 }
 
 export interface GrantedShare extends EpochId {

@@ -63,8 +63,11 @@ function isExcused(world: Observed, sinceMs: number): boolean {
   if (able.some((r) => pendingOf(r) > 0)) return isYoung && isBrowserStarting(world);
   // Resting instances keep their products, and waiting chunks may be kept for a booting one.
   const isBooting = world.fleet.all.some((r) => r.phase === 'pending' || r.phase === 'booting');
-  return world.work.waiting === 0 || isBooting || (isYoung && !isServed(world));
+  return world.work.waiting === 0 || areAllHostsResting(world) || isBooting || (isYoung && !isServed(world));
 }
+
+/** Of many hosts: those that are left rest, for an owner that was lost or because they have asked for it. */
+const areAllHostsResting = ({ work, nowMs }: Observed): boolean => (work.byHost?.restUntilMs ?? 0) > nowMs;
 
 /** Some heartbeats are missing: its state is unknown, and it will soon be given up. */
 function isSilent({ nowMs, limits }: Observed, { lastHeartbeatAtMs, phaseAtMs }: InstanceRecord): boolean {

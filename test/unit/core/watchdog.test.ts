@@ -150,6 +150,20 @@ describe('the watchdog', () => {
     expect({ told, ended: ended?.reason === 'banned' ? null : ended }).toEqual(CALM);
   });
 
+  it('waits for hosts whose owner was lost while they rest, and only so long', () => {
+    const run = runOf(4, { productUrl: ANY_HOST });
+    const restUntilMs = START_MS + 2 * HOUR_MS;
+    const work = { ...ALL_GRANTED, waiting: 1, byHost: { products: 3, longestMs: 45_000, restUntilMs } };
+    const idle = (): Fleet => ({ instances: fleetOf({ pending: 0 }), change: { work } });
+    expect(watch(run, 119, idle)).toEqual(CALM);
+    const { endMs } = stallLimits(aWorld({ run, instances: [] }));
+    const { ended } = watch(run, 200, idle);
+    expect(ended).toEqual({ minute: expect.closeTo(120 + endMs / MINUTE_MS, 0) as number, reason: 'no-progress' });
+    // One that has something to ask is no less stalled for it.
+    const stuck = (): Fleet => ({ instances: fleetOf({ pending: 5 }), change: { work } });
+    expect(watch(run, 60, stuck).ended).not.toBeNull();
+  });
+
   it('leaves a silent instance to its own time limit', () => {
     const instances = [
       ...fleetOf({ pending: 9 }, { problem: SILENT }).slice(0, 1),

@@ -444,11 +444,14 @@ function hostsEndMs(own: Iterable<MemoryChunk>): number {
 
 function waitingHosts(chunks: readonly MemoryChunk[], from: number): WaitingHosts {
   const waiting = { products: 0, longestMs: 0 };
+  let firstMs = Infinity;
   for (let i = from; i < chunks.length; i++) {
     const { state, products, owner, dueAtMs, hosts } = chunks[i]!;
     if (state !== 'waiting') continue;
     waiting.products += products;
-    if (owner === null && dueAtMs !== NOT_NEXT_MS) waiting.longestMs = Math.max(waiting.longestMs, hosts?.leftMs ?? 0);
+    if (owner !== null || dueAtMs === NOT_NEXT_MS) continue;
+    waiting.longestMs = Math.max(waiting.longestMs, hosts?.leftMs ?? 0);
+    firstMs = Math.min(firstMs, dueAtMs ?? 0);
   }
-  return waiting;
+  return { ...waiting, restUntilMs: firstMs === Infinity ? 0 : firstMs };
 }

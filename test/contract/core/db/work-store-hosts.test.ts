@@ -234,7 +234,7 @@ onEveryEngine('WorkStore with many hosts', (bench, engine) => {
       waiting: 6,
       granted: 0,
       bySlot: [],
-      byHost: { products: 12, longestMs: 60_000 },
+      byHost: { products: 12, longestMs: 60_000, restUntilMs: 0 },
     });
     await after(0).grant(at(0), ['2-1'], 9);
     await after(1_000).grant(at(1), ['1-1'], 9);
@@ -244,13 +244,30 @@ onEveryEngine('WorkStore with many hosts', (bench, engine) => {
       waiting: 4,
       granted: 2,
       bySlot: [{ slot: 0, epoch: 1, chunks: 1, products: 2, hostsEndMs: NOW + 60_000 }, one],
-      byHost: { products: 8, longestMs: 40_000 },
+      byHost: { products: 8, longestMs: 40_000, restUntilMs: 0 },
     });
     // Its second slice begins late.
     await after(25_000).grant(at(0), ['3-1', '5-1'], 9);
     const counts = await after(25_000).counts();
     expect(counts.bySlot[0]).toEqual({ slot: 0, epoch: 1, chunks: 3, products: 6, hostsEndMs: NOW + 65_000 });
     expect(counts).toMatchObject({ waiting: 2, granted: 4, byHost: { longestMs: 0 } });
+  });
+
+  it('counts until when all hosts rest that wait for any instance', async () => {
+    const { after, settle } = await openStage(bench());
+    const restUntil = async (): Promise<number | undefined> => (await after(0).counts()).byHost?.restUntilMs;
+    await after(0).grant(at(0), ['1-1', '2-1'], 9);
+    expect(await restUntil()).toBe(0);
+    await after(0).grant(at(1), ['5-1'], 9);
+    // What waits is kept for the owners of its hosts.
+    expect(await restUntil()).toBe(0);
+    await after(0).returnChunks(at(1), NOW + 70_000);
+    expect(await restUntil()).toBe(NOW + 70_000);
+    await settle([3, 4]);
+    await after(0).returnChunks(at(0), NOW + 50_000);
+    expect(await restUntil()).toBe(NOW + 50_000);
+    await after(50_000).transferChunks(at(1), await after(60_000).grant(at(1), ['1-2'], 9));
+    expect(await restUntil()).toBe(0);
   });
 
   it('counts no host that an instance has given away', async () => {
@@ -282,7 +299,7 @@ onEveryEngine('WorkStore with many hosts', (bench, engine) => {
     expect(await after(LATER).counts()).toMatchObject({
       waiting: 0,
       granted: 1,
-      byHost: { products: 0, longestMs: 0 },
+      byHost: { products: 0, longestMs: 0, restUntilMs: 0 },
     });
     expect(await after(LATER).returnChunks(at(0))).toBe(0);
   });
