@@ -4,12 +4,14 @@
  */
 import type { Knex } from 'knex';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import { drainAtMs } from '../model/run-deadlines.ts';
 import { type ChunkRow, hostsOfItem, isSlice, ITEMS, openItems, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import { type Claim, type HostRow, lockHosts, writeClaims } from './host-rows.ts';
 import { claimedHosts, type SiteHosts } from './host-use.ts';
 import { heldLeases } from './locks.ts';
-import { inPieces } from './rows.ts';
+import { inPieces, rowOf, type SqlNumber, toNumber } from './rows.ts';
 import { type HostPart, postpone, type Postponed } from './split-chunks.ts';
 
 /** After this time a chunk is offered again of which another owner has a host. */
@@ -34,7 +36,7 @@ interface HostRange extends Pick<HostPart, 'first' | 'open'> {
 
 /**
  * Claims the hosts of those of these locked, waiting chunks of which all are free, and returns these chunks. The others
- * are to be offered later, or in pieces. Products of denied hosts fail.
+ * are to be offered later, or in pieces. Products of hosts that may not be asked in this run fail.
  */
 export async function claimHosts(
   trx: Knex.Transaction,
@@ -47,20 +49,21 @@ export async function claimHosts(
   if (names.size === 0) return [...rows];
   const known = await lockHosts(trx, [...names].sort());
   const uses = await usesOf(trx, claimant, [...known.values()]);
-  const deniedOf = ({ hosts }: HostRange): string | undefined => hosts.find((host) => known.get(host)?.denied);
-  await failDenied(
+  const closed = await closedHosts(trx, claimant, [...known.values()]);
+  const closedOf = ({ hosts }: HostRange): Closed | undefined => hosts.flatMap((host) => closed.get(host) ?? [])[0];
+  await failAt(
     trx,
     claimant,
     Map.groupBy(
       chunks.flatMap(({ ranges }) => ranges),
-      deniedOf,
+      closedOf,
     ),
   );
   const granted: ChunkRow[] = [];
   const postponed: Postponed[] = [];
   const claims = new Map<string, Claim>();
   for (const { chunk, ranges } of chunks) {
-    const left = ranges.filter((range) => deniedOf(range) === undefined);
+    const left = ranges.filter((range) => closedOf(range) === undefined);
     const dueAtMsOf = ({ hosts }: HostRange): number | null => {
       // The next slice of a host is kept for the instance that has it.
       const waits = hosts.flatMap((host) => uses.get(host) ?? []).filter(({ isOwn }) => !isOwn || !isSlice(chunk));
@@ -146,15 +149,47 @@ function claimOf(
   };
 }
 
-/** Settles products as the main server does, without an instance and a part. */
-async function failDenied(
+/** Why the products of a host fail without a request. */
+interface Closed {
+  reason: FailureReason;
+  detail: string;
+}
+
+/** Those of these hosts that may not be asked in this run any more: they are denied, or want a rest beyond its end. */
+async function closedHosts(
   trx: Knex.Transaction,
   { key, nowMs }: Claimant,
-  denied: ReadonlyMap<string | undefined, readonly HostRange[]>,
+  rows: readonly HostRow[],
+): Promise<Map<string, Closed>> {
+  const closed = new Map<string, Closed>();
+  const isResting = rows.some(({ not_before }) => toNumber(not_before) > nowMs);
+  const endMs = isResting ? await crawlEndMs(trx, key.run_id) : Infinity;
+  for (const { host, denied, not_before } of rows) {
+    const untilMs = toNumber(not_before);
+    if (denied) closed.set(host, { reason: 'redirect', detail: `${host} is denied (orchestrator hosts deny)` });
+    else if (untilMs > nowMs && untilMs >= endMs) {
+      const detail = `${host} wants no request before ${new Date(untilMs).toISOString()}, which is after the end of the run`;
+      closed.set(host, { reason: 'banned', detail });
+    }
+  }
+  return closed;
+}
+
+async function crawlEndMs(trx: Knex.Transaction, runId: string): Promise<number> {
+  type Row = Record<'started_at' | 'deadline_at', SqlNumber>;
+  const row = await rowOf<Row>(trx('crawlfleet_runs').where({ id: runId }).first('started_at', 'deadline_at'));
+  if (row === undefined) return Infinity;
+  return drainAtMs({ startedAtMs: toNumber(row.started_at), deadlineAtMs: toNumber(row.deadline_at) });
+}
+
+/** Settles products of closed hosts as the main server does, without an instance and a part. */
+async function failAt(
+  trx: Knex.Transaction,
+  { key, nowMs }: Claimant,
+  closed: ReadonlyMap<Closed | undefined, readonly HostRange[]>,
 ): Promise<void> {
-  for (const [host, ranges] of denied) {
-    if (host === undefined) continue;
-    const detail = `${host} is denied (orchestrator hosts deny)`;
+  for (const [why, ranges] of closed) {
+    if (why === undefined) continue;
     for (const piece of inPieces(ranges, RANGES))
       await trx(ITEMS)
         .where({ run_id: key.run_id })
@@ -162,6 +197,6 @@ async function failDenied(
         .where((any) => {
           for (const { first, last } of piece) void any.orWhereBetween('n', [first, last]);
         })
-        .update({ outcome: 'failed', reason: 'redirect', detail, settled_at: nowMs });
+        .update({ outcome: 'failed', ...why, settled_at: nowMs });
   }
 }

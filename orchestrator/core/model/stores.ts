@@ -584,7 +584,7 @@ export interface WorkStore extends WorkReader {
    *
    * With many hosts no chunk is granted of which another run of the database, or another instance, has a host, or had
    * it less than a gap ago: it is offered again later, and without these hosts at once. Products of hosts that are
-   * denied fail (`redirect`).
+   * denied fail (`redirect`), and those of hosts that have asked for a rest beyond the end of the run (`banned`).
    */
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]>;
   /**

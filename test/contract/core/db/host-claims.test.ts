@@ -285,6 +285,40 @@ onBothEngines('Hosts of several runs', (bench) => {
     expect(await first.after(20_000).waiting(9, none)).toHaveLength(1);
   });
 
+  it('fails what waits for a rest that a host has asked for beyond the deadline, and waits for a shorter one', async () => {
+    const [late, soon, free] = [newHost(), newHost(), newHost()];
+    const run = await openRun(bench(), [
+      [late, 2],
+      [soon, 1],
+      [free, 1],
+    ]);
+    await run.grant('1-1');
+    const untilMs = NOW + 10 * MINUTE;
+    await run.after(0).noteHosts(at(0), [
+      { host: late, notBeforeMs: untilMs, refusals: 2 },
+      { host: soon, notBeforeMs: NOW + 40_000, refusals: 2 },
+    ]);
+    await run.after(0).returnChunks(at(0), NOW + 10_000);
+    expect(await run.grant('1-2', 10_000, 1)).toEqual([]);
+    await expectWhole(bench(), run.id, 4);
+    const detail = `${late} wants no request before ${new Date(untilMs).toISOString()}, which is after the end of the run`;
+    expect(await run.after(0).failedProducts(0, 9)).toMatchObject([
+      { n: 1, reason: 'banned', detail },
+      { n: 2, reason: 'banned', detail },
+    ]);
+    expect(numbersOf(await run.after(39_999).waiting(9, none))).toEqual([[4]]);
+    expect(numbersOf(await run.after(40_000).waiting(9, none))).toEqual([[4], [3]]);
+  });
+
+  it('fails nothing for the rest after an owner that was lost: that may end sooner', async () => {
+    const run = await openRun(bench(), [[newHost(), 1]]);
+    await run.grant('1-1');
+    await run.after(0).returnChunks(at(0), NOW + 10 * MINUTE);
+    expect(await run.grant('1-2', 10_000, 1)).toEqual([]);
+    await run.after(0).freeHosts(at(0), NOW + 20_000);
+    expect(await run.grant('1-2', 20_000, 1)).toEqual(['1-2']);
+  });
+
   it('grants no host of a site that another main server has locked, or that its open run may ask', async () => {
     const host = newHost();
     const run = await openRun(bench(), [[host, 1]]);
