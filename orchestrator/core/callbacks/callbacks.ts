@@ -234,6 +234,7 @@ export class Callbacks {
     }
     const core = this.#core;
     const { progress, problem } = heartbeat;
+    await core.processState.restClock.keep(core, world.run);
     if (!(await core.fleet.heartbeat(known, { counter: sender.counter, progress, problem })))
       return refuse(409, 'this counter has been used, or the epoch is given up');
     // Before the reply: after it the host may be asked again, and its next owner must know what this one knows.
@@ -343,6 +344,7 @@ export class Callbacks {
   async #grant(at: EpochId, offered: readonly string[], world: World): Promise<string[]> {
     const core = this.#core;
     if (offered.length === 0) return [];
+    await core.processState.restClock.keep(core, world.run);
     const granted = await core.work.grant(at, offered, slotLimit(this.#limits(world), at.slot));
     if (granted.length > 0) core.processState.lastGrantMs = core.clock.now();
     return granted;

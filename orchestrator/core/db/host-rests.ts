@@ -5,11 +5,13 @@
 import type { Knex } from 'knex';
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { hostGapMs } from '../../../shared/domain/host-policy.ts';
-import { type ChunkRow, CHUNKS, isSlice } from './chunk-rows.ts';
+import { NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
+import { CHUNKS, isSlice } from './chunk-rows.ts';
 import { grantedChunks } from './grants.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 const INSTANCES = 'crawlfleet_instances';
+const HOSTS = 'crawlfleet_hosts';
 /** Conditions per statement. */
 const LIST = 50;
 /** Indexes in one IN list. */
@@ -40,7 +42,21 @@ export async function shortenRest(trx: Knex.Transaction, key: Key, freeAtMs: num
   const whole = chunks.filter((chunk) => !isSlice(chunk)).map(({ idx }) => idx);
   for (const piece of inPieces([...new Set(slices)], INDEXES))
     await waiting.clone().whereIn('slice_of', piece).update({ due_at: freeAtMs });
-  for (const piece of inPieces(whole, INDEXES)) await waiting.clone().whereIn('idx', piece).update({ due_at: freeAtMs });
+  for (const piece of inPieces(whole, INDEXES))
+    await waiting.clone().whereIn('idx', piece).update({ due_at: freeAtMs });
+}
+
+/** Moves all rests of a run that end after this time: its main server's clock has been set by so much. */
+export async function moveAllRests(trx: Knex.Transaction, runId: string, byMs: number, afterMs: number): Promise<void> {
+  const run = { run_id: runId };
+  const moved = (column: string): Record<string, Knex.Raw> => ({ [column]: trx.raw('?? + ?', [column, byMs]) });
+  await trx(INSTANCES).where(run).where('hosts_free_at', '>', afterMs).update(moved('hosts_free_at'));
+  await trx(HOSTS).where(run).where('not_before', '>', afterMs).update(moved('not_before'));
+  await trx(CHUNKS)
+    .where({ ...run, state: 'waiting', slot: null })
+    .where('due_at', '>', afterMs)
+    .where('due_at', '<', NOT_NEXT_MS)
+    .update(moved('due_at'));
 }
 
 /** A row of crawlfleet_hosts, as far as it says when the host may be asked. */

@@ -45,7 +45,7 @@ import {
 } from './chunk-rows.ts';
 import { keepGrants } from './grants.ts';
 import { claimHosts } from './host-claims.ts';
-import { beginRest, shortenRest } from './host-rests.ts';
+import { beginRest, moveAllRests, shortenRest } from './host-rests.ts';
 import { raiseNotes, readNotes, readWishes } from './host-rows.ts';
 import { closeSlices, grantHosts, isDue, keptFor, leaveHosts, nextAfterTransfer } from './host-slices.ts';
 import { SiteHosts } from './host-use.ts';
@@ -235,6 +235,10 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
 
   freeHosts(at: EpochId, freeAtMs: number): Promise<void> {
     return this.write((trx) => shortenRest(trx, this.key(at), freeAtMs));
+  }
+
+  moveRests(byMs: number, afterMs: number): Promise<void> {
+    return this.write((trx) => moveAllRests(trx, this.id, byMs, afterMs));
   }
 
   noteHosts(at: EpochId, notes: readonly HostNote[]): Promise<void> {

@@ -3,6 +3,7 @@
  * says what that costs.
  */
 import type { BalancerPart } from '../cloud/load-balancer.ts';
+import { RestClock } from './rest-clock.ts';
 import { allRights } from './rights.ts';
 import type { StallCause, ActiveStallCause } from './stall-causes.ts';
 import type { UnansweredOffers } from './world.ts';
@@ -61,6 +62,8 @@ export class ProcessState {
    * it stood still.
    */
   silentFromMs = -Infinity;
+  /** The clock by which the stored rests of hosts are right. */
+  readonly restClock = new RestClock();
   /** The longest standstill by the monotonic clock. */
   longestStandstillMs = 0;
   /** Known causes that keep the run from making progress now. */

@@ -77,6 +77,7 @@ export class Observer {
     // After the instances: products of an epoch that is closed by then count as waiting.
     const [work, totals] = await Promise.all([core.work.counts(), core.results.totals()]);
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
+    await core.processState.restClock.keep(core, run);
     const limits = limitsOf(run);
     const fleet = new FleetSnapshot(instances);
     await this.#watchClock(limits.heartbeatMs);

@@ -116,6 +116,18 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
     });
   }
 
+  moveRests(byMs: number, afterMs: number): Promise<void> {
+    return this.write('work.moveRests', (run) => {
+      const moved = (untilMs: number): number => (untilMs > afterMs ? untilMs + byMs : untilMs);
+      for (const [key, untilMs] of run.rests) run.rests.set(key, moved(untilMs));
+      for (const note of run.hosts.values())
+        Object.assign(note, { notBeforeMs: moved(note.notBeforeMs), restUntilMs: moved(note.restUntilMs) });
+      for (const chunk of run.chunks)
+        if (chunk.state === 'waiting' && chunk.owner === null && chunk.dueAtMs !== null && chunk.dueAtMs < NOT_NEXT_MS)
+          change(run, chunk, { dueAtMs: moved(chunk.dueAtMs) });
+    });
+  }
+
   chunksOf(at: EpochId): Promise<OwnedChunk[]> {
     return this.read('work.chunksOf', (run) =>
       owned(run, at)

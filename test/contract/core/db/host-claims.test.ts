@@ -319,6 +319,29 @@ onBothEngines('Hosts of several runs', (bench) => {
     expect(await run.grant('1-2', 20_000, 1)).toEqual(['1-2']);
   });
 
+  it('moves what a host has asked for, and the rest after its owner, with the clock of its run', async () => {
+    const [resting, plain, foreign] = [newHost(), newHost(), newHost()];
+    const first = await openRun(bench(), [
+      [resting, 1],
+      [plain, 1],
+    ]);
+    const second = await openRun(bench(), [[foreign, 1]]);
+    await first.grant('1-1');
+    await second.grant('1-1');
+    await first.after(0).noteHosts(at(0), [{ host: resting, notBeforeMs: NOW + 90_000 }]);
+    await second.after(0).noteHosts(at(0), [{ host: foreign, notBeforeMs: NOW + 90_000 }]);
+    await first.after(0).returnChunks(at(0), NOW + 50_000);
+    await first.after(0).moveRests(3_600_000, NOW + 20_000);
+    const untilOf = async (host: string): Promise<number | null | undefined> =>
+      (await bench().stores.runs.hostRow(host))?.notBeforeMs;
+    expect(await untilOf(resting)).toBe(NOW + 3_690_000);
+    expect(await untilOf(plain)).toBe(NOW + 3_650_000);
+    expect(await untilOf(foreign)).toBe(NOW + 90_000);
+    // And back again.
+    await first.after(0).moveRests(-3_600_000, NOW + 3_620_000);
+    expect([await untilOf(resting), await untilOf(plain)]).toEqual([NOW + 90_000, NOW + 50_000]);
+  });
+
   it('grants no host of a site that another main server has locked, or that its open run may ask', async () => {
     const host = newHost();
     const run = await openRun(bench(), [[host, 1]]);

@@ -149,6 +149,23 @@ onEveryEngine('WorkStore with many hosts', (bench, engine) => {
     expect(await offered(after(90_000))).toContain('2-3');
   });
 
+  it('moves the rests under way with the clock, and nothing that is over', async () => {
+    const { after } = await openStage(bench());
+    await after(0).grant(at(0), ['1-1'], 9);
+    await after(0).grant(at(1), ['2-1'], 9);
+    await after(0).returnChunks(at(0), NOW + 10_000);
+    await after(0).returnChunks(at(1), NOW + 50_000);
+    // It has been set an hour ahead at 20 seconds.
+    await after(LATER + 20_000).moveRests(LATER, NOW + 20_000);
+    expect(await offered(after(LATER + 49_999))).toEqual(['1-2', '5-1']);
+    expect(await offered(after(LATER + 50_000))).toEqual(['1-2', '2-2', '5-1']);
+    expect((await after(0).counts()).waiting).toBe(6);
+    // Slices that are not the next one stay what they are, and the rest can still end sooner.
+    expect(await after(LATER + LATER).grant(at(0), ['3-1'], 9)).toEqual([]);
+    await after(LATER + 20_000).freeHosts(at(1), NOW + LATER + 30_000);
+    expect(await offered(after(LATER + 30_000))).toEqual(['1-2', '2-2', '5-1']);
+  });
+
   it('frees hosts at once without a rest', async () => {
     const { after } = await openStage(bench());
     await after(0).grant(at(0), ['1-1', '2-1'], 9);
