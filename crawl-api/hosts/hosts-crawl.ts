@@ -13,6 +13,7 @@ import { SignalFlag } from '../process/signal-flag.ts';
 import { AddressTurns } from '../politeness/address-turns.ts';
 import { Pacer } from '../politeness/pacer.ts';
 import { Places } from '../politeness/places.ts';
+import { createEvidence } from '../politeness/judgement.ts';
 import { CanaryPages } from '../queue/canary-pages.ts';
 import type { Crawl, CrawlParts } from '../queue/crawl.ts';
 import { type CrawlEnd, CrawlEnding } from '../queue/crawl-ending.ts';
@@ -251,6 +252,7 @@ export class HostsCrawl implements Crawl {
       const { domain } = listed;
       const host = this.#hostAt(domain);
       const robotsUrl = this.#foreignRobots(host);
+      if (this.#isLeftSuspected(domain)) this.#rest(domain);
       if (this.#busy.has(domain)) this.#sleep(domain, LOOK_AGAIN_MS);
       else if (queue.state.at(domain).givenUp !== null) this.#track(this.#failAll(domain, work));
       else if (this.#productsOf(domain) === 0) this.#unlist(domain);
@@ -281,6 +283,7 @@ export class HostsCrawl implements Crawl {
     this.#sleep(asker.domain, LOOK_AGAIN_MS);
     if (domain === null || this.#busy.has(domain)) return null;
     const host = this.#hostAt(domain);
+    if (this.#isLeftSuspected(domain)) this.#rest(domain);
     if (state.at(domain).givenUp !== null) {
       this.#track(asker.policy.giveUpUnder(state.hostOf(domain), work), false);
       return null;
@@ -293,6 +296,22 @@ export class HostsCrawl implements Crawl {
     const url = host.policy.unread(`${origin}/`);
     const isFree = this.#waitMs(host) <= 0 && this.#waitOfOthersMs(host, host.address) <= 0;
     return url !== null && isFree ? { host, robotsUrl: url } : null;
+  }
+
+  /** Its owner before has had a refusal from it, and neither a rest nor a right page since. */
+  #isLeftSuspected(domain: number): boolean {
+    const { refused, bans, lastStartMs } = this.#p.queue.state.at(domain);
+    return refused && bans === 0 && lastStartMs === null;
+  }
+
+  /** Nobody is here to ask once more as its owner before would have: that would be a robots.txt and a page. */
+  #rest(domain: number): void {
+    const evidence = createEvidence('refused-before', `http://${this.#p.queue.state.hostOf(domain)}/`, null);
+    try {
+      this.#refusals.begin('banned', evidence, { domain, minMs: 0 });
+    } catch {
+      // The disk is full: nothing is asked either until it is not.
+    }
   }
 
   /** How long it waits for other hosts: those at its address, and those that have not answered either. */
@@ -341,10 +360,12 @@ export class HostsCrawl implements Crawl {
   }
 
   async #visit({ domain, crawl }: OpenHost, work: AbortSignal): Promise<void> {
-    const { queue, onEmpty } = this.#p;
+    const { queue, onEmpty, onNews } = this.#p;
+    const { refused } = queue.state.at(domain);
     const item = queue.state.peek(true, domain);
     if (item !== null) await crawl.crawl(item, work);
     else if (crawl.held > 0) await crawl.proveHeld(work);
+    if (refused && !queue.state.at(domain).refused) onNews();
     if (queue.state.pendingCount === 0) onEmpty();
   }
 

@@ -560,12 +560,19 @@ export class QueueState {
 
   /** Applies each held result of the domain as if it had just come in, with nothing against it. */
   #acceptHeld(domain: number): void {
-    this.at(domain).refused = false;
+    this.#trust(domain);
     for (const { item, result } of this.#returnHeld(this.heldAt(domain))) {
       const retry = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
       if (retry) this.#postpone(item.n, result);
       else this.#finish(result);
     }
+  }
+
+  /** What it has refused was only that. */
+  #trust(domain: number): void {
+    const at = this.at(domain);
+    if (at.refused && at.bans === 0) this.hostNews.add(domain);
+    at.refused = false;
   }
 
   /** Makes held products pending again; returns their results. */
@@ -617,7 +624,7 @@ export class QueueState {
       const at = this.at(item.domain);
       at.lastStored = result.id;
       at.rightPages++;
-      at.refused = false;
+      this.#trust(item.domain);
       at.okAtMs = Math.max(at.okAtMs ?? 0, Date.parse(result.at));
     }
     if (result.outcome === 'failed' && result.moved !== undefined) this.#moved.push(this.lines.uncut().to);

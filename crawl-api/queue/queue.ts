@@ -163,7 +163,7 @@ export class Queue {
       const at = this.state.at(domain);
       // It may have learned more since.
       const isAll = at.delayMs <= delayMs && at.pausedUntilMs <= sent.wallMs + waitMs + 1;
-      if (isAll && this.#refusalsOf(domain) <= refusals) this.state.hostNews.delete(domain);
+      if (isAll && this.#refusalsOf(domain) === refusals) this.state.hostNews.delete(domain);
     }
   }
 

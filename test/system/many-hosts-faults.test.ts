@@ -266,6 +266,28 @@ describe('a run over many hosts', { timeout: 240_000 }, () => {
     await expectPolite(await endOf(run));
   });
 
+  it('keeps its promises when instances give back hosts that they have begun, resting ones too', async (context) => {
+    if (!(await open('sqlite', 100, 4))) return context.skip('no mount namespace for this user');
+    const run = await crawl(60);
+    const [row] = await fleet.query('select id from crawlfleet_runs');
+    const drained = new Set<string>();
+    /** A program on the machine asks the instance that has asked last of the host to stop. */
+    const drainOwner = async (host: string, when: (request: HostRequest) => boolean): Promise<void> => {
+      await waitFor(async () => (await world.ledger()).requestsOf(host).some(when), { what: host, timeoutMs: 60_000 });
+      const address = (await world.ledger()).requestsOf(host).at(-1)?.from ?? '';
+      if (drained.has(address) || drained.size === 2) return;
+      drained.add(address);
+      const answer = await fetch(`http://${address}:8081/v1/runs/${String(row?.['id'])}/drain`, { method: 'POST' });
+      expect(answer.status).toBe(202);
+    };
+    await drainOwner('too-many0.test', ({ status }) => status === 429);
+    await drainOwner('delay3.test', ({ endMs }) => endMs !== null);
+    await drainOwner('too-many1.test', ({ status }) => status === 429);
+    expect(drained.size).toBeGreaterThan(0);
+    const ledger = await expectPolite(await endOf(run));
+    expect(ledger.groups().filter((group) => ledger.sourcesOf(group).length > 1).length).toBeGreaterThan(0);
+  });
+
   it(`keeps its promises whatever happens (seed ${SEED})`, async (context) => {
     if (!(await open('sqlite', 110, 4))) return context.skip('no mount namespace for this user');
     const random = seededRandom(SEED);

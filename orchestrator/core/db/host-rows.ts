@@ -1,6 +1,7 @@
 /** Rows of crawlfleet_hosts: what is known of each host over all runs of a database. */
 import type { Knex } from 'knex';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { REFUSALS } from '../../../shared/wire/callbacks.ts';
 import type { HostNote, HostRecord, HostWish, NotedHost } from '../model/stores.ts';
 import type { Database } from './connect.ts';
 import { withRests } from './host-rests.ts';
@@ -77,7 +78,8 @@ export async function raiseNotes(
         host: row.host,
         delay_ms: raised(row.delay_ms, delayMs),
         not_before: raised(row.not_before, notBeforeMs),
-        refusals: raised(row.refusals, refusals),
+        // A first one that was followed by a right page is forgotten.
+        refusals: row.refusals === REFUSALS.once ? refusals || null : raised(row.refusals, refusals),
       };
     });
     if (rows.length > 0) await trx(HOSTS).insert(rows).onConflict('host').merge(['delay_ms', 'not_before', 'refusals']);

@@ -605,8 +605,8 @@ export interface WorkStore extends WorkReader {
    */
   transferChunks(at: EpochId, chunkIds: readonly string[]): Promise<number>;
   /**
-   * Stores what (slot, epoch) has learnt of hosts, where it says more than what is known. Ignored for hosts of which it
-   * did not have the last grant.
+   * Stores what (slot, epoch) has learnt of hosts, where it says more than what is known; only a single refusal is
+   * forgotten that it does not report any more. Ignored for hosts of which it did not have the last grant.
    */
   noteHosts(at: EpochId, notes: readonly HostNote[]): Promise<void>;
   /** Sets every open product to failed(reason); returns their number. */

@@ -3,6 +3,7 @@ import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { kindText, missReason } from '../../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../../shared/domain/outcome.ts';
 import { hostGapMs } from '../../../../shared/domain/host-policy.ts';
+import { REFUSALS } from '../../../../shared/wire/callbacks.ts';
 import { isServing } from '../../../../shared/domain/states.ts';
 import { beginsAtMs, NOT_NEXT_MS, nextDueAtMs } from '../../../../shared/domain/sharing.ts';
 import type {
@@ -164,7 +165,7 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
           host,
           delayMs: Math.max(known.delayMs, delayMs),
           notBeforeMs: Math.max(known.notBeforeMs, notBeforeMs),
-          refusals: Math.max(known.refusals, refusals),
+          refusals: known.refusals === REFUSALS.once ? refusals : Math.max(known.refusals, refusals),
         });
       }
     });

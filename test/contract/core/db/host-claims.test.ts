@@ -503,13 +503,26 @@ onEveryEngine('Notes about hosts', (bench) => {
       { host: a, delayMs: 20_000 },
       { host: newHost(), delayMs: 1 },
     ]);
-    await run.after(0).noteHosts(at(0), [{ host: a, delayMs: 10_000, notBeforeMs: NOW + 5_000, refusals: 1 }]);
-    const note = { host: a, delayMs: 20_000, notBeforeMs: NOW + 5_000, refusals: 1, ...nothing };
+    await run.after(0).noteHosts(at(0), [{ host: a, delayMs: 10_000, notBeforeMs: NOW + 5_000, refusals: 2 }]);
+    await run.after(0).noteHosts(at(0), [{ host: a, refusals: 1 }]);
+    const note = { host: a, delayMs: 20_000, notBeforeMs: NOW + 5_000, refusals: 2, ...nothing };
     expect(await run.after(0).hostNotes(['1-1', '1-2', '2-1', 'x'])).toEqual([note]);
     await run.after(0).returnChunks(at(0));
     expect(await run.grant('1-2', 5_000, 1)).toEqual(['1-2']);
     await run.after(0).noteHosts(at(0), [{ host: b, delayMs: 1_000 }]);
     expect(await run.after(0).hostNotes(['1-2'])).toEqual([note]);
+  });
+
+  it('forgets a single refusal when a page was right since, and nothing more', async () => {
+    const host = newHost();
+    const run = await openRun(bench(), [[host, 1]]);
+    await run.grant('1-1');
+    const known = async (refusals?: number): Promise<number | null | undefined> => {
+      const news = { host, delayMs: 9_000, ...(refusals === undefined ? {} : { refusals }) };
+      await run.after(0).noteHosts(at(0), [news]);
+      return (await run.after(0).hostNotes(['1-1']))[0]?.refusals;
+    };
+    expect([await known(1), await known(), await known(1), await known(2), await known()]).toEqual([1, null, 1, 2, 2]);
   });
 
   it('lets a host with a Crawl-delay rest for that when its owner is gone, and others for a gap', async () => {

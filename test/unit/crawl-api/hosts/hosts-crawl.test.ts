@@ -3,7 +3,7 @@ import { leaveAlone } from '../../../../shared/domain/own-url.ts';
 import { broken, fine, notFound, odd, refused, results, toElsewhere } from '../crawl-scene.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { START_MS } from '../fakes.ts';
-import { type HostScene, INTERVAL_MS, LEASE_MS, openHostScene, rulesOf } from './host-scene.ts';
+import { INTERVAL_MS, LEASE_MS, openHostScene, rulesOf } from './host-scene.ts';
 
 const HOUR = 3_600_000;
 const page = (host: string, name: string): string => `https://${host}/${name}`;
@@ -316,9 +316,9 @@ describe('the crawl of many hosts', () => {
   });
 
   it.each([
-    [0, ['/r', '/3', '/4', '/r']],
+    [0, ['/r', '/3', '/4', '/r', '/4']],
     // A page that was right before shows whether it still is.
-    [2, ['/1', '/2', '/r', '/2', '/3', '/4', '/r']],
+    [2, ['/1', '/2', '/r', '/2', '/3', '/4', '/r', '/4']],
   ])('tells the main server of a first refusal before it asks again (%i right pages before)', async (good, paths) => {
     let news = 0;
     const world = (url: string) => (url.endsWith('/r') ? refused(403) : fine(url));
@@ -331,31 +331,43 @@ describe('the crawl of many hosts', () => {
     expect(asked()).toEqual(['/robots.txt', ...paths.slice(0, good + 1)]);
     expect(news).toBe(1);
     expect(scene.beat()).toEqual([{ host: 'a.example', delayMs: 0, refusals: 1 }]);
+    // The next page is right: the next owner shall not think otherwise.
     await scene.run(60_000);
-    expect(scene.beat()).toEqual([]);
-    await scene.run(90_000);
+    expect(asked()).toEqual(['/robots.txt', ...paths.slice(0, good + 2)]);
+    expect(scene.beat()).toEqual([{ host: 'a.example', delayMs: 0 }]);
+    for (let i = 0; i < 6; i++) {
+      await scene.run(20_000);
+      scene.beat();
+    }
     expect(asked()).toEqual(['/robots.txt', ...paths]);
     expect(scene.journal.records.filter(({ t }) => t === 'rested')).toEqual([]);
   });
 
-  it('believes the first refusal where an earlier owner of the host has had one, and no right page since', async () => {
+  it('lets a host rest first that has refused its owner before, and asks nothing more after another refusal', async () => {
     const hosts = [{ host: 'a.example', refusals: 1 }];
     const world = (url: string) => (url.endsWith('/r') ? refused(403) : fine(url));
-    const rests = (scene: HostScene) => scene.journal.records.filter(({ t }) => t === 'rested').length;
     const first = await openHostScene({ world });
-    await first.give(['r', '2', '3'].map((name) => page('a.example', name)), { hosts });
-    await first.run(60_000);
+    await first.give(
+      ['r', '2', '3'].map((name) => page('a.example', name)),
+      { hosts },
+    );
+    await first.run(59_000);
+    expect(first.of('a.example')).toEqual([]);
+    await first.run(120_000);
     expect(first.of('a.example').map(([, path]) => path)).toEqual(['/robots.txt', '/r']);
-    expect(rests(first)).toBe(1);
+    expect(Object.values(first.outcomes())).toEqual(['banned', 'banned', 'banned']);
 
     const second = await openHostScene({ world });
-    await second.give(['1', 'r', '3'].map((name) => page('a.example', name)), { hosts });
-    await second.run(20_000);
-    // The same with the next slice says nothing about the page between.
+    await second.give(
+      ['1', 'r'].map((name) => page('a.example', name)),
+      { hosts },
+    );
+    await second.run(100_000);
+    // The same with the next slice says nothing new.
     await second.give([page('a.example', '4')], { hosts });
-    await second.run(90_000);
-    expect(second.of('a.example').map(([, path]) => path)).toEqual(['/robots.txt', '/1', '/r', '/1', '/3', '/4']);
-    expect(rests(second)).toBe(0);
+    await second.run(300_000);
+    expect(second.journal.records.filter(({ t }) => t === 'rested')).toHaveLength(1);
+    expect(second.outcomes()).toMatchObject({ [page('a.example', '4')]: 'stored' });
   });
 
   it('never follows a redirect to another host, and suspects nothing', async () => {
