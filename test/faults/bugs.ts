@@ -417,6 +417,20 @@ export const BUGS: Record<string, Bug> = {
     plans: ['382 hosts F61@C+0 F59@P+0', '699 hosts F61@C+0 F59@P+0'],
     wrongs: { instance: { ignoresLease: true } },
   },
+  'host-news-unheard': {
+    what: 'an instance asks a host on before the main server knows what that has asked for',
+    breaks: ['I16'],
+    faults: ['F19', 'F20'],
+    kind: { hosts: true },
+    wrongs: { instance: { tellsNothing: true } },
+  },
+  'host-notes-lost': {
+    what: 'the next owner of a host is not told what that has asked for',
+    breaks: ['I16'],
+    faults: ['F19', 'F20'],
+    kind: { hosts: true },
+    wrongs: inStores('work', () => ({ hostNotes: () => Promise.resolve([]) })),
+  },
   'slice-to-any': {
     what: 'the next slice of a host is offered to any instance',
     breaks: ['I16'],

@@ -16,6 +16,7 @@ import type {
   History,
   SeenGrant,
   SeenHostRequest,
+  SeenHostWish,
   SeenIntruder,
   SeenMachine,
   SeenProduct,
@@ -27,12 +28,12 @@ import type { OperatorPace } from '../../orchestrator/core/plan/host-pace.ts';
 import { powerOffAtMs } from '../../orchestrator/core/model/run-deadlines.ts';
 import type { EventClock } from '../../orchestrator/core/simulation/event-clock.ts';
 import type { Wrongs as InstanceWrongs } from '../../orchestrator/core/simulation/instance/crawl.ts';
-import type { ManyHosts, Visitor } from '../../orchestrator/core/simulation/instance/site.ts';
+import type { HostsWishes, ManyHosts, Visitor } from '../../orchestrator/core/simulation/instance/site.ts';
 import {
   createMemoryStores,
   type MemoryStores,
 } from '../../orchestrator/core/simulation/stores/create-memory-stores.ts';
-import { chunkOf } from '../../orchestrator/core/simulation/stores/memory-database.ts';
+import { chunkOf, type MemoryDatabase } from '../../orchestrator/core/simulation/stores/memory-database.ts';
 import { inPart } from '../../orchestrator/core/simulation/simulation.ts';
 import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/core/simulation/world.ts';
 import { noDiscovery } from '../../orchestrator/core/model/discovery.ts';
@@ -100,6 +101,9 @@ interface Asked {
 class Record {
   readonly requests: SeenRequest[] = [];
   readonly hostRequests: SeenHostRequest[] = [];
+  readonly hostWishes: SeenHostWish[] = [];
+  /** What each host has asked for until now. */
+  readonly #wishes = new Map<string, Pick<SeenHostWish, 'delayMs' | 'untilMs'>>();
   readonly grants: SeenGrant[] = [];
   readonly writes: SeenWrite[] = [];
   readonly machines = new Map<string, SeenMachine>();
@@ -114,8 +118,14 @@ class Record {
     for (const act of this.waiting.get(moment) ?? []) act();
   }
 
-  /** Grants and loads are seen where they are decided. */
-  watch(stores: MemoryStores, clock: EventClock): MemoryStores {
+  /** An instance knows it from now on. */
+  noteLearned(atMs: number, { slot, epoch }: EpochId, host: string, wish: { delayMs: number; untilMs: number }): void {
+    this.#wishes.set(host, wish);
+    this.hostWishes.push({ atMs, host, ...wish, owner: { slot, epoch } });
+  }
+
+  /** Grants, loads and what is known of hosts are seen where they are decided. */
+  watch(stores: MemoryStores, clock: EventClock, db: MemoryDatabase): MemoryStores {
     const bind: MemoryStores['bind'] = (binding) => {
       const rows = stores.bind(binding);
       const grant = rows.work.grant.bind(rows.work);
@@ -123,6 +133,18 @@ class Record {
         const granted = await grant(at, ...rest);
         this.noteGrants(clock.now(), at, granted);
         return granted;
+      };
+      const noteHosts = rows.work.noteHosts.bind(rows.work);
+      rows.work.noteHosts = async (at, notes) => {
+        await noteHosts(at, notes);
+        for (const { host, delayMs = 0, notBeforeMs = 0 } of notes) {
+          const stored = db.run(binding.runId).hosts.get(host);
+          const wish = this.#wishes.get(host);
+          if (wish === undefined || stored === undefined) continue;
+          // Every next owner has to know it.
+          if (stored.delayMs >= delayMs && stored.notBeforeMs >= notBeforeMs)
+            this.hostWishes.push({ atMs: clock.now(), host, ...wish, owner: null });
+        }
       };
       const load = rows.results.load.bind(rows.results);
       rows.results.load = async (...call) => {
@@ -171,10 +193,26 @@ function hostsRunOf(run: NewRun, { list, plan: manyHosts, places }: HostsOfRun):
   return { ...run, settings: { ...run.settings, site, run: limits }, plan, chunks, planned: ids.length };
 }
 
-const hostsFor = ({ silent }: HostsOfRun, onRequest: ManyHosts['onRequest']): ManyHosts => ({
-  isSilent: (host) => silent.has(host),
-  onRequest,
-});
+function hostsFor(
+  { silent, delays, rests }: HostsOfRun,
+  onRequest: ManyHosts['onRequest'],
+  onLearned: HostsWishes['onLearned'],
+): ManyHosts {
+  const resting = new Map(rests);
+  return {
+    isSilent: (host) => silent.has(host),
+    onRequest,
+    wishes: {
+      delayMs: (host) => delays.get(host) ?? 0,
+      restMs: (host) => {
+        const restMs = resting.get(host) ?? 0;
+        resting.delete(host);
+        return restMs;
+      },
+      onLearned,
+    },
+  };
+}
 
 /** What is special about a run; null: nothing. */
 interface Kind {
@@ -250,13 +288,19 @@ export class FaultWorld extends SimulatedWorld {
       },
       stores: (db, clock) => {
         const noteFleet = (): void => void (this.#instances = null);
-        return record.watch(database?.stores(clock, db, noteFleet) ?? createMemoryStores(db), clock);
+        return record.watch(database?.stores(clock, db, noteFleet) ?? createMemoryStores(db), clock, db);
       },
       site: {
         pace: () => ({ gapMs: 0, pageMs: hosts === null ? 0 : PAGE_MS }),
         ...(hosts === null
           ? {}
-          : { manyHosts: hostsFor(hosts, (instance, host) => this.#onHostRequest(instance, host)) }),
+          : {
+              manyHosts: hostsFor(
+                hosts,
+                (instance, host) => this.#onHostRequest(instance, host),
+                (instance, host, wish) => record.noteLearned(this.clock.now(), instance, host, wish),
+              ),
+            }),
         treat: ({ address }) => (this.isBanned(address) ? 'ban' : 'fine'),
         onRequest: (instance, product) => this.#onRequest(instance, product),
         result: (product) => this.#result(product),
@@ -548,6 +592,7 @@ export class FaultWorld extends SimulatedWorld {
       machines: [...this.#record.machines.values()],
       requests: this.#record.requests,
       hostRequests: this.#hosts && this.#record.hostRequests,
+      hostWishes: this.#hosts && this.#record.hostWishes,
       grants: this.#record.grants,
       intruders: this.intruders,
       writes: this.#record.writes,

@@ -9,6 +9,9 @@ export interface HostsOfRun {
   list: HostList;
   /** Those that never answer. */
   silent: ReadonlySet<string>;
+  /** The Crawl-delay of those that ask for one, and for how long some want no request once (Retry-After). */
+  delays: ReadonlyMap<string, number>;
+  rests: ReadonlyMap<string, number>;
   plan: HostsPlan;
   /** Pages of an instance under way at once. */
   places: number;
@@ -27,5 +30,12 @@ export function hostsOf(
   const rules: NightRules = { windowMs: deadlineMs - AROUND_MS, intervalMs, requestsEach: 1 };
   const places = dice.between(1, 4);
   const list = listOf(loads, rules, { deadlineMs, size: 4 * chunkSize });
-  return { list, silent: drawSilent(list.hosts, 0.15, random), plan: nightOfHosts(loads, rules), places };
+  const silent = drawSilent(list.hosts, 0.15, random);
+  const delays = new Map<string, number>();
+  const rests = new Map<string, number>();
+  for (const host of list.hosts) {
+    if (dice.chance(0.25)) delays.set(host, intervalMs * dice.between(2, 6));
+    if (dice.chance(0.25)) rests.set(host, dice.between(intervalMs, 60_000));
+  }
+  return { list, silent, delays, rests, plan: nightOfHosts(loads, rules), places };
 }

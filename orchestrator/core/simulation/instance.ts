@@ -240,10 +240,12 @@ export class SimulatedInstance implements Visitor {
     const uploads = this.#uploads;
     crawl.advance(now);
     uploads.advance(now, crawl.isOver, this.forged);
-    if (crawl.isOver && uploads.isEmpty && !this.#isClosed) this.#close(now);
+    // The next owners of its hosts must know what it has learned of them.
+    const isClosing = crawl.isOver && crawl.hostNews(now).length === 0;
+    if (isClosing && uploads.isEmpty && !this.#isClosed) this.#close(now);
     if (now >= this.#nextBeatMs && !this.#messages.isCalling) this.#heartbeat(now);
     const beatMs = this.#messages.isCalling ? Infinity : this.#nextBeatMs;
-    life.wakeAt(Math.min(beatMs, crawl.dueMs(now), uploads.dueMs(now, crawl.isOver && !this.#isClosed)));
+    life.wakeAt(Math.min(beatMs, crawl.dueMs(now), uploads.dueMs(now, isClosing && !this.#isClosed)));
     if (!this.#messages.isCalling) return 'settled';
   }
 
@@ -291,6 +293,7 @@ export class SimulatedInstance implements Visitor {
       if (reply?.status === 200) {
         this.#failures = 0;
         if (leaseMs !== undefined) this.#crawl.leaseUntilMs = now + leaseMs;
+        this.#crawl.heard(heartbeat.hosts ?? [], now);
         this.#follow(reply.message as Orders);
       } else {
         const limits = { firstMs: Math.min(250, heartbeatMs), maxMs: heartbeatMs };
@@ -310,6 +313,7 @@ export class SimulatedInstance implements Visitor {
     const deadlineMs = Date.parse(orders.deadline);
     const pausedUntilMs = orders.pausedUntil === undefined ? 0 : Date.parse(orders.pausedUntil);
     this.#maxProducts = orders.maxProducts;
+    crawl.note(orders.hosts ?? [], now);
     const granted = shard.follow(orders, this.incident !== null);
     const isTaking = !crawl.isOver && !drain && !sealed;
     for (const { chunk, products } of (isTaking && orders.nextSlices) || []) {

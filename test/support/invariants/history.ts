@@ -2,6 +2,7 @@
  * What a run did, as far as it was observed: the same structure for simulated runs, runs in the sandbox and runs on
  * AWS. The invariants are checkers over it. A list that was not recorded is null, and what needs it is not checked.
  */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { RunEvent, InstanceRecord, PartRecord, RunRecord } from '../../../orchestrator/core/model/stores.ts';
 import type { FrontierRow } from '../../../orchestrator/features/discovery/frontier.ts';
 import type { VerifyFacts } from '../../../orchestrator/core/verify/verify-facts.ts';
@@ -51,6 +52,16 @@ export interface SeenHostRequest {
   host: string;
   slot: number;
   epoch: number;
+}
+
+/** From then on a host gets no request before `untilMs`, and none within `delayMs` of the one before. */
+export interface SeenHostWish {
+  atMs: number;
+  host: string;
+  delayMs: number;
+  untilMs: number;
+  /** Who knows it; null: the main server, and so every owner that comes later. */
+  owner: EpochId | null;
 }
 
 /** The rate of this number of addresses at this interval, all together. */
@@ -143,6 +154,7 @@ export interface History {
   requests: readonly SeenRequest[] | null;
   /** Of a run of many hosts. */
   hostRequests: readonly SeenHostRequest[] | null;
+  hostWishes: readonly SeenHostWish[] | null;
   grants: readonly SeenGrant[] | null;
   intruders: readonly SeenIntruder[] | null;
   writes: readonly SeenWrite[] | null;

@@ -45,6 +45,7 @@ export async function readHistory(
     machines,
     requests: null,
     hostRequests: null,
+    hostWishes: null,
     grants: null,
     intruders: null,
     writes: null,

@@ -5,7 +5,7 @@
 import { type DomainPace, domainPaces } from '../../../../shared/domain/domains.ts';
 import { easedIntervalMs, isEased, paceMarginMs, restAfterBanMs } from '../../../../shared/domain/pacing.ts';
 import { policyAt, type RobotsPolicy } from '../../../../shared/domain/robots-matcher.ts';
-import type { Progress } from '../../../../shared/wire/callbacks.ts';
+import type { HostNews, HostOrder, Progress } from '../../../../shared/wire/callbacks.ts';
 import { type ItemResult, PART_PRODUCTS } from '../../../../shared/wire/part.ts';
 import type { InstanceSettings } from '../../../../shared/wire/settings.ts';
 import type { Queued, Shard } from './shard.ts';
@@ -16,6 +16,8 @@ export interface Wrongs {
   forgetsPace?: boolean;
   keepsCrawlingBanned?: boolean;
   ignoresLease?: boolean;
+  /** It keeps to itself what hosts ask for. */
+  tellsNothing?: boolean;
 }
 
 export interface CrawlParts {
@@ -72,6 +74,12 @@ export interface Crawl {
   visited(): ReadonlySet<string>;
   /** The time since the last right page; null without one. */
   okAgoMs(now: number): number | null;
+  /** Of many hosts: what the main server must know of some before they are asked again. */
+  hostNews(now: number): HostNews[];
+  /** The main server knows what a heartbeat has said of hosts that was sent then. */
+  heard(news: readonly HostNews[], sentMs: number): void;
+  /** Of many hosts: what holds for some that the next grants bring. */
+  note(orders: readonly HostOrder[], now: number): void;
 }
 
 interface AtDomain {
@@ -236,6 +244,13 @@ export class SimulatedCrawl implements Crawl {
     }
     return Math.max(now, Math.min(due, Math.max(now + 1, this.#nextRequestMs())));
   }
+
+  hostNews(): HostNews[] {
+    return [];
+  }
+
+  heard(): void {}
+  note(): void {}
 
   /** Chunks of the pages under way, and of the products that are next in turn: they are not returned. */
   visited(): ReadonlySet<string> {

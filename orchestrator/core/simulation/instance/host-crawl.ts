@@ -12,6 +12,7 @@ import {
 } from '../../../../shared/domain/host-policy.ts';
 import { type Due, TimeHeap } from '../../../../shared/domain/time-heap.ts';
 import { type ItemResult, PART_PRODUCTS } from '../../../../shared/wire/part.ts';
+import type { HostNews, HostOrder } from '../../../../shared/wire/callbacks.ts';
 import type { Crawl, CrawlParts } from './crawl.ts';
 import type { Queued } from './shard.ts';
 import type { ManyHosts } from './site.ts';
@@ -32,6 +33,10 @@ interface Host {
   /** Requests in a row without an answer. */
   silent: number;
   isDead: boolean;
+  /** Its Crawl-delay, as far as it is known. */
+  delayMs: number;
+  /** It wants no request before; 0: it has never said so. */
+  restUntilMs: number;
 }
 
 interface Request {
@@ -41,6 +46,8 @@ interface Request {
   readonly startedMs: number;
   readonly doneAtMs: number;
   readonly isSilent: boolean;
+  /** How long the host wants no request, instead of a page. */
+  readonly restMs: number;
 }
 
 /** Over how many requests the mean time of a place is taken. */
@@ -70,6 +77,10 @@ export class HostCrawl implements Crawl {
   readonly #asleep = new TimeHeap<Due & { host: Host }>();
   /** Those that may be asked, and wait for a place: as the unopened ones. */
   readonly #awake = new TimeHeap<Due & { host: Host }>();
+  /** Hosts of which the main server must know more before they are asked again. */
+  readonly #news = new Set<Host>();
+  /** What the main server has said of hosts that came later, or come next. */
+  readonly #noted = new Map<string, Pick<Host, 'delayMs' | 'restUntilMs'>>();
   #added = 0;
   #underWay: Request[] = [];
   #okAtMs: number | null = null;
@@ -105,7 +116,7 @@ export class HostCrawl implements Crawl {
     for (const host of this.#hosts) {
       if (!host.isOpen) continue;
       // The time since the last request is not known to it: it waits for a whole interval.
-      host.freeAtMs = wrongs.forgetsPace ? atMs : Math.max(host.freeAtMs, atMs + this.#gapMs);
+      host.freeAtMs = wrongs.forgetsPace ? atMs : Math.max(host.freeAtMs, atMs + this.#gapOf(host));
       host.isListed = false;
       this.#list(host);
     }
@@ -143,8 +154,43 @@ export class HostCrawl implements Crawl {
     return this.#okAtMs === null ? null : now - this.#okAtMs;
   }
 
-  get #gapMs(): number {
-    return hostGapMs(this.intervalMs, 0);
+  hostNews(now: number): HostNews[] {
+    if (this.#p.wrongs.tellsNothing === true) return [];
+    return [...this.#news].map(({ key, delayMs, restUntilMs }) => ({
+      host: key,
+      delayMs,
+      ...(restUntilMs > now ? { waitMs: restUntilMs - now } : {}),
+    }));
+  }
+
+  heard(news: readonly HostNews[], sentMs: number): void {
+    const told = new Map(news.map((each) => [each.host, each]));
+    for (const host of this.#news) {
+      const { delayMs = -1, waitMs = 0 } = told.get(host.key) ?? {};
+      const isAll = host.delayMs <= delayMs && host.restUntilMs <= sentMs + waitMs + 1;
+      if (!isAll && this.#p.wrongs.tellsNothing !== true) continue;
+      this.#news.delete(host);
+      this.#list(host);
+    }
+  }
+
+  note(orders: readonly HostOrder[], now: number): void {
+    for (const { host: key, delayMs = 0, waitMs = 0 } of orders) {
+      const restUntilMs = waitMs === 0 ? 0 : now + waitMs;
+      this.#noted.set(key, { delayMs, restUntilMs });
+      for (const host of this.#hosts) if (host?.key === key) this.#keepNote(host);
+    }
+  }
+
+  #keepNote(host: Host): void {
+    const { delayMs = 0, restUntilMs = 0 } = this.#noted.get(host.key) ?? {};
+    host.delayMs = Math.max(host.delayMs, delayMs);
+    host.restUntilMs = Math.max(host.restUntilMs, restUntilMs);
+    host.freeAtMs = Math.max(host.freeAtMs, host.restUntilMs);
+  }
+
+  #gapOf({ delayMs }: Host): number {
+    return hostGapMs(this.intervalMs, delayMs);
   }
 
   #endWhenOver(now: number): void {
@@ -170,7 +216,9 @@ export class HostCrawl implements Crawl {
   }
 
   #hostAt(domain: number): Host {
-    return (this.#hosts[domain] ??= {
+    const known = this.#hosts[domain];
+    if (known !== undefined) return known;
+    const host: Host = {
       domain,
       key: this.#p.shard.hostKeyOf(domain),
       isOpen: false,
@@ -180,11 +228,21 @@ export class HostCrawl implements Crawl {
       robotsAtMs: -Infinity,
       silent: 0,
       isDead: false,
-    });
+      delayMs: 0,
+      restUntilMs: 0,
+    };
+    this.#hosts[domain] = host;
+    this.#keepNote(host);
+    return host;
   }
 
   #list(host: Host): void {
-    if (host.isListed || this.#p.shard.count(host.domain, true) + this.#p.shard.count(host.domain, false) === 0) return;
+    if (
+      host.isListed ||
+      this.#news.has(host) ||
+      this.#p.shard.count(host.domain, true) + this.#p.shard.count(host.domain, false) === 0
+    )
+      return;
     host.isListed = true;
     if (host.isOpen) this.#sleep(host, host.freeAtMs);
     else this.#push(this.#unopened, host, -this.#p.shard.count(host.domain, false));
@@ -219,16 +277,17 @@ export class HostCrawl implements Crawl {
     const [doubted] = shard.doubted;
     if (doubted !== undefined) {
       const host = this.#hostAt(doubted.domain);
-      return this.#underWay.length === 0 && host.freeAtMs <= now ? host : null;
+      return this.#underWay.length === 0 && host.freeAtMs <= now && !this.#news.has(host) ? host : null;
     }
     while (this.#underWay.length < this.#places) {
       const next = this.#takeDue(now) ?? this.#unopened.pop()?.host ?? null;
       if (next === null) return null;
       next.isListed = false;
+      if (this.#news.has(next)) continue;
       if (shard.count(next.domain, false) + shard.count(next.domain, true) === 0) continue;
       // Its page takes longer than its gap, it rests since it was listed, or the pace is slower since.
       const own = this.#underWay.find(({ host }) => host === next);
-      const pacedMs = (next.lastRequestMs ?? -Infinity) + this.#gapMs;
+      const pacedMs = (next.lastRequestMs ?? -Infinity) + this.#gapOf(next);
       const freeAtMs = Math.max(next.freeAtMs, pacedMs, own?.doneAtMs ?? -Infinity);
       if (freeAtMs <= now) return next;
       next.isListed = true;
@@ -243,12 +302,15 @@ export class HostCrawl implements Crawl {
     const [doubted] = this.#p.shard.doubted;
     let nextMs: number;
     if (doubted !== undefined) {
-      nextMs = this.#underWay.length > 0 ? this.#lastDoneMs() : this.#hostAt(doubted.domain).freeAtMs;
+      const host = this.#hostAt(doubted.domain);
+      const freeAtMs = this.#news.has(host) ? Infinity : host.freeAtMs;
+      nextMs = this.#underWay.length > 0 ? this.#lastDoneMs() : freeAtMs;
     } else {
       nextMs = (this.#awake.first ?? this.#unopened.first) ? -Infinity : (this.#asleep.first?.atMs ?? Infinity);
       if (this.#underWay.length >= this.#places) nextMs = Math.max(nextMs, this.#firstDoneMs());
     }
     nextMs = Math.max(nextMs, this.pausedUntilMs, fromMs);
+    if (nextMs === Infinity) return Infinity;
     return this.#isLeased(nextMs) ? nextMs : Infinity;
   }
 
@@ -275,12 +337,13 @@ export class HostCrawl implements Crawl {
     if (host.lastRequestMs !== null) this.minGapMs = Math.min(this.minGapMs ?? Infinity, now - host.lastRequestMs);
     host.isOpen = true;
     host.lastRequestMs = now;
-    host.freeAtMs = now + this.#gapMs;
+    host.freeAtMs = now + this.#gapOf(host);
     this.#site.onRequest(instance, host.key);
     const isSilent = this.#site.isSilent(host.key);
     const { pageMs: drawnMs = 0 } = queued ?? shard.next(host.domain, true) ?? {};
     const tookMs = isSilent ? CONNECT_LIMIT_MS : Math.max(instance.pageMs, drawnMs * instance.slowness);
-    this.#underWay.push({ host, queued, startedMs: now, doneAtMs: now + tookMs, isSilent });
+    const restMs = queued === null || isSilent ? 0 : (this.#site.wishes?.restMs(host.key) ?? 0);
+    this.#underWay.push({ host, queued, startedMs: now, doneAtMs: now + tookMs, isSilent, restMs });
     this.#list(host);
   }
 
@@ -293,7 +356,7 @@ export class HostCrawl implements Crawl {
   }
 
   #settle(request: Request): void {
-    const { host, queued, startedMs, doneAtMs, isSilent } = request;
+    const { host, queued, startedMs, doneAtMs, isSilent, restMs } = request;
     const { shard, site, instance } = this.#p;
     // A host without an answer says nothing about the others.
     if (isSilent) return this.#noteSilence(request);
@@ -302,7 +365,12 @@ export class HostCrawl implements Crawl {
     host.silent = 0;
     if (queued === null) {
       host.robotsAtMs = startedMs;
+      this.#learn(host, { delayMs: this.#site.wishes?.delayMs(host.key) ?? 0, restUntilMs: 0 });
       return;
+    }
+    if (restMs > 0) {
+      queued.asked = false;
+      return this.#learn(host, { delayMs: 0, restUntilMs: doneAtMs + restMs });
     }
     this.tally.served++;
     const { uncut } = shard;
@@ -310,6 +378,17 @@ export class HostCrawl implements Crawl {
     if (result.outcome === 'stored') this.#okAtMs = doneAtMs;
     shard.settle(queued, result);
     this.#noteSettled(uncut, doneAtMs);
+  }
+
+  /** The main server must know it before the host is asked again, so that its next owner does. */
+  #learn(host: Host, { delayMs, restUntilMs }: Pick<Host, 'delayMs' | 'restUntilMs'>): void {
+    if (delayMs <= host.delayMs && restUntilMs <= host.restUntilMs) return;
+    host.delayMs = Math.max(host.delayMs, delayMs);
+    host.restUntilMs = Math.max(host.restUntilMs, restUntilMs);
+    host.freeAtMs = Math.max(host.freeAtMs, host.restUntilMs, (host.lastRequestMs ?? 0) + this.#gapOf(host));
+    this.#site.wishes?.onLearned(this.#p.instance, host.key, { delayMs: host.delayMs, untilMs: host.restUntilMs });
+    this.#news.add(host);
+    this.#p.onChange();
   }
 
   #noteSilence({ host, queued, doneAtMs }: Request): void {

@@ -41,6 +41,7 @@ export function heartbeatOf(reported: Reported, now: number, clockMs: number): H
   const { shard, crawl, uploads } = reported;
   const progress = progressOf(reported, now);
   const { sinceBan } = crawl;
+  const hosts = crawl.hostNews(now);
   if (sinceBan !== null) progress.sinceBan = sinceBan;
   if (uploads.isRefused) progress.storeRefused = true;
   return {
@@ -53,6 +54,7 @@ export function heartbeatOf(reported: Reported, now: number, clockMs: number): H
     problem: uploads.problem,
     incident: crawl.incident && incidentOf(crawl.incident, now),
     robots: crawl.robots?.version ?? null,
+    ...(hosts.length === 0 ? {} : { hosts }),
   };
 }
 

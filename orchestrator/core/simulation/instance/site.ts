@@ -53,6 +53,18 @@ export interface ManyHosts {
   isSilent(host: string): boolean;
   /** Sees every request to a host, for a page or for its robots.txt. */
   onRequest(instance: Visitor, host: string): void;
+  /** What hosts ask for themselves; omitted: nothing. */
+  wishes?: HostsWishes;
+}
+
+/** How hosts that ask for more than the pace of the run want to be treated. Milliseconds. */
+export interface HostsWishes {
+  /** The Crawl-delay in its robots.txt; 0 without one. */
+  delayMs(host: string): number;
+  /** How long it wants no request, as it answers one for a page (Retry-After); 0: it gives the page. */
+  restMs(host: string): number;
+  /** The instance has learned that the host wants this gap, and no request before that time. */
+  onLearned(instance: Visitor, host: string, wish: { delayMs: number; untilMs: number }): void;
 }
 
 export interface Pace {
