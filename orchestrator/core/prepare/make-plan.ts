@@ -256,9 +256,6 @@ const findsFurtherPages = ({ discovery, mapping }: Config): boolean =>
 /** The user's load balancer exists already: only its health checks take half a minute. */
 const OWN_BALANCER_MS = 30_000;
 
-/** No run on AWS crawls any hosts yet. */
-export const DRY_ONLY = 'site.hosts: any is for dry runs only so far: orchestrator run refuses it without --dry-run';
-
 function warningsOf(config: Config, products: ProductList): string[] {
   const { site } = config.values;
   return [
@@ -266,7 +263,6 @@ function warningsOf(config: Config, products: ProductList): string[] {
     ...(config.misspelt ?? []),
     ...denyWarnings(config),
     ...(products.urlNotes ?? []),
-    ...(products.loads === undefined ? [] : [DRY_ONLY]),
     ...(products.duplicates > 0
       ? [
           `${plural(products.duplicates, 'ID')} ${products.duplicates === 1 ? 'is' : 'are'} listed more than once; each product is crawled once`,

@@ -9,7 +9,6 @@ import type { EndpointProfile } from '../cloud/endpoint-profile.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
 import { chooseTarget, hasLink, type Target, WHO_TO_SAY } from '../config/target.ts';
 import { lockNamesOfConfig, takeLock } from '../lookup/run-lock.ts';
-import { DRY_ONLY } from '../prepare/make-plan.ts';
 import { type Preflight, preflight } from '../prepare/preflight.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { allAtOnce, type StartPlace } from './before-launch.ts';
@@ -27,16 +26,11 @@ export interface StartContext extends RunContext, StartPlace, AsyncDisposable {
   checked: Preflight;
 }
 
-/** Before anything is opened: any hosts are for dry runs only so far, which ask foreign hosts as well. */
+/** Before anything is opened: a dry run over any hosts asks foreign hosts, too. A run on AWS needs a link anyway. */
 function checkAnyHost({ values: { site }, file }: StartPlace['config'], dryRun: boolean): void {
-  if (!isAnyHost(site.product_url)) return;
-  if (dryRun && hasLink(site.user_agent)) return;
-  if (dryRun)
-    throw new AppError('config-invalid', `a run over any hosts needs a site.user_agent with a link in ${file}`, {
-      hint: `A dry run sends the same requests: ${WHO_TO_SAY}`,
-    });
-  throw new AppError('config-invalid', `${DRY_ONLY} (${file})`, {
-    hint: 'To crawl now, name up to 10 hosts in site.hosts; or try it with --dry-run.',
+  if (!dryRun || !isAnyHost(site.product_url) || hasLink(site.user_agent)) return;
+  throw new AppError('config-invalid', `a run over any hosts needs a site.user_agent with a link in ${file}`, {
+    hint: `A dry run sends the same requests: ${WHO_TO_SAY}`,
   });
 }
 
