@@ -160,8 +160,14 @@ export class HostPolicy implements DomainPolicy {
     this.#noteSilence(why);
   }
 
-  /** A redirect to another host says nothing about this one: its owner asks there. */
+  /**
+   * A redirect to another host says nothing about this one: its owner asks there. With one to the home page many sites
+   * answer for pages that they no longer have; it may be a refusal only where a page was right before.
+   */
   review(judgement: Judgement, page: PageResult, url: string): Judgement {
+    const { queue, domain } = this.#parts;
+    if (judgement.rule === 'redirect-home' && queue.state.at(domain).lastStored === null)
+      return { ...unremarkable('failed'), rule: judgement.rule };
     if (judgement.rule !== 'redirect-elsewhere' || page.kind !== 'redirect') return judgement;
     return unremarkable(this.#isHere(page.to) && page.to !== url ? 'hop' : 'failed');
   }

@@ -233,12 +233,12 @@ function whyLeftOut(
       return fetched.by === 'robots' ? 'robots' : 'denied';
     case 'judged': {
       const { kind, rule } = fetched.judgement;
+      // Many sites send visitors there for pages that they do not have.
+      if (extent === 'wanted' && rule === 'redirect-home') return 'gone';
       // Of many hosts a redirect to another one says nothing about this one.
       if (kind === 'failed' && fetched.page.kind === 'redirect') return 'elsewhere';
       // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
       if (kind === 'gone') return 'gone';
-      // Many sites send visitors there for pages that they do not have.
-      if (extent === 'wanted' && rule === 'redirect-home') return 'gone';
       return kind === 'refusal' && rule === 'redirect-elsewhere' ? 'elsewhere' : null;
     }
   }

@@ -235,6 +235,25 @@ describe('the crawl of many hosts', () => {
     expect(Object.values(scene.outcomes()).sort()).toEqual(['banned', 'banned', 'banned', 'banned', 'stored']);
   });
 
+  it('takes a redirect to the home page for a page that is gone, where none was right', async () => {
+    const world = (url: string) => (url.includes('/old') ? toElsewhere(new URL('/', url).href) : fine(url));
+    const scene = await openHostScene({ world });
+    await scene.give(['old1', 'old2', 'old3', 'p'].map((name) => page('a.example', name)));
+    await scene.run(120_000);
+    expect(Object.values(scene.outcomes())).toEqual(['redirect', 'redirect', 'redirect', 'stored']);
+    expect(scene.queue.hostNews(10)).toEqual([]);
+    expect(scene.queue.state.at(0)).toMatchObject({ bans: 0, givenUp: null });
+  });
+
+  it('lets a page that was right before prove that a redirect to the home page is none of a ban', async () => {
+    const world = (url: string) => (url.includes('/old') ? toElsewhere(new URL('/', url).href) : fine(url));
+    const scene = await openHostScene({ world });
+    await scene.give(['p', 'old1', 'q'].map((name) => page('a.example', name)));
+    await scene.run(300_000);
+    expect(Object.values(scene.outcomes()).sort()).toEqual(['redirect', 'stored', 'stored']);
+    expect(scene.queue.state.at(0)).toMatchObject({ bans: 0, givenUp: null });
+  });
+
   it('sends nothing more after a 429, and one request after its Retry-After', async () => {
     const scene = await openHostScene({
       world: (url) => (url.includes('bad.example') ? refused(429, 20 * 60_000) : fine(url)),
