@@ -245,6 +245,9 @@ interface Command {
   stream(options: { highWaterMark: number }): AsyncIterable<unknown>;
 }
 
+/** Outside of any function: the driver keeps it until the process ends, with all that it could see. */
+const rawBytes = (field: { buffer(): Uint8Array | null }): Uint8Array | null => field.buffer();
+
 async function* streamRows(
   connection: ReturnType<typeof createConnection>,
   query: string,
@@ -254,7 +257,7 @@ async function* streamRows(
   const options = {
     sql: query,
     rowsAsArray: true,
-    typeCast: (field: { buffer(): Uint8Array | null }) => field.buffer(),
+    typeCast: rawBytes,
   };
   const command = connection.query(options as unknown as string) as unknown as Command;
   let places: (number | undefined)[] | null = null;

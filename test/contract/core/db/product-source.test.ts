@@ -1,6 +1,11 @@
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../../../orchestrator/core/db/connect.ts';
+import { ListedUrls } from '../../../../orchestrator/core/db/listed-urls.ts';
 import { createProductSource } from '../../../../orchestrator/core/db/product-source.ts';
+import { ANY_HOST } from '../../../../shared/domain/domains.ts';
 import { eachEngine } from '../../../support/mariadb/database.ts';
 import { expectFault } from '../../../support/expect-fault.ts';
 
@@ -48,6 +53,24 @@ eachEngine('The product source', (database, engine) => {
   it('accepts a column ID or Id, and prefers the one named exactly id', async () => {
     expect(await read('select sku as ID from products where id = 1')).toEqual(['a b/c"\'\\?:x']);
     if (!mysql) expect(await read(`select 'no' as ID, 'yes' as id`)).toEqual(['yes']);
+  });
+
+  it('keeps nothing of a list that has been read', async () => {
+    setFlagsFromString('--expose-gc');
+    const collectGarbage = runInNewContext('gc') as () => void;
+    const readUrls = async (): Promise<WeakRef<ListedUrls>> => {
+      const urls = new ListedUrls(ANY_HOST);
+      const query = `select id, 'https://host.example/' as url from products`;
+      expect(await collect(createProductSource(database().url, query, urls).read())).toHaveLength(3);
+      return new WeakRef(urls);
+    };
+    const urls = await readUrls();
+    // Until its socket has closed, a connection keeps what it has read.
+    for (let turn = 0; turn < 200 && urls.deref() !== undefined; turn++) {
+      await setImmediate();
+      collectGarbage();
+    }
+    expect(urls.deref()).toBeUndefined();
   });
 
   it('reads bytes as UTF-8 and refuses invalid ones', async () => {
