@@ -34,8 +34,8 @@ export interface RefusedRow {
 }
 
 const MAX_ROWS = 1_000;
-/** The protocol counts placeholders in 16 bits. */
-const MAX_PLACEHOLDERS = 65_535;
+/** Values of a prepared statement: the driver keeps a description of each. The protocol allows 65,535. */
+const MAX_PLACEHOLDERS = 2_000;
 
 /**
  * Inserts the rows in order. Rows with refused values are found by halving their batch and are returned; all others are

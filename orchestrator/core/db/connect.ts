@@ -50,6 +50,11 @@ const RESTART_MS = 30_000;
 /** Enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by default. */
 const POOL_SIZE = 8;
 /**
+ * Prepared statements that a connection keeps, here and at the server. Each number of rows of a bulk insert is one,
+ * with a description of each of its thousands of values.
+ */
+const KEPT_STATEMENTS = 4;
+/**
  * The smallest pool: with one connection, nothing else could be done during a long publish, such as renewing the lock.
  */
 const LEAST_POOL_SIZE = 2;
@@ -184,6 +189,7 @@ export function mysqlConnection(
     timezone: 'Z',
     supportBigNumbers: true,
     bigNumberStrings: true,
+    maxPreparedStatements: KEPT_STATEMENTS,
     ...(address.tls ? { ssl: { verifyIdentity: true } } : {}),
     ...(address.tls && isIP(address.host) ? { stream: () => socketTo(address) } : {}),
   };

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../../shared/ports/clock.ts';
+import { bulkInsert } from '../../../../orchestrator/core/db/bulk-insert.ts';
 import { type Database, openDatabase } from '../../../../orchestrator/core/db/connect.ts';
 import { isMigrated, migrate } from '../../../../orchestrator/core/db/migrate.ts';
 import { checkRights } from '../../../../orchestrator/core/db/rights.ts';
@@ -139,6 +140,34 @@ eachEngine('Opening a database', (database, engine) => {
     const [[row]] = (await db.knex.raw(sql)) as [[Record<string, string>]];
     expect(row).toMatchObject({ zone: '+00:00', charset: 'utf8mb4', level: 'READ-COMMITTED', big: '9007199254740993' });
     expect(row.mode).toContain('STRICT_ALL_TABLES');
+  });
+
+  it('keeps few prepared statements, however many numbers of rows are inserted', async () => {
+    if (engine === 'sqlite') return;
+    const db = await opened(database().url);
+    await db.knex.raw('create table of_many_sizes (id integer)');
+    await db.knex.transaction(async (trx) => {
+      const kept = async (): Promise<number> => {
+        const sql = `show session status where Variable_name in ('Com_stmt_prepare', 'Com_stmt_close')`;
+        const [rows] = (await trx.raw(sql)) as [{ Variable_name: string; Value: string }[]];
+        const { Com_stmt_prepare: prepared, Com_stmt_close: closed } = Object.fromEntries(
+          rows.map((row) => [row.Variable_name, Number(row.Value)]),
+        );
+        return prepared! - closed!;
+      };
+      const target = { table: 'of_many_sizes', columns: ['id'], existing: 'error' } as const;
+      const insert = (rows: number) =>
+        bulkInsert(
+          trx,
+          db,
+          target,
+          Array.from({ length: rows }, (_, i) => [i]),
+        );
+      for (let rows = 1; rows <= 20; rows++) await insert(rows);
+      expect(await kept()).toBeLessThanOrEqual(4);
+      await insert(20);
+      expect(await kept()).toBeLessThanOrEqual(4);
+    });
   });
 });
 
