@@ -10,15 +10,13 @@ import { type ChunkRow, hostsOfItem, isSlice, ITEMS, openItems, type OpenItem } 
 import type { Database } from './connect.ts';
 import { type Claim, type HostRow, lockHosts, writeClaims } from './host-rows.ts';
 import { claimedHosts, type SiteHosts } from './host-use.ts';
+import { onRanges } from './load-part.ts';
 import { heldLeases } from './locks.ts';
-import { inPieces, rowOf, type SqlNumber, toNumber } from './rows.ts';
+import { rowOf, type SqlNumber, toNumber } from './rows.ts';
 import { type HostPart, postpone, type Postponed } from './split-chunks.ts';
 
 /** After this time a chunk is offered again of which another owner has a host. */
 const RETRY_MS = 60_000;
-
-/** Ranges per statement. */
-const RANGES = 50;
 
 interface Claimant {
   db: Database;
@@ -185,18 +183,19 @@ async function crawlEndMs(trx: Knex.Transaction, runId: string): Promise<number>
 /** Settles products of closed hosts as the main server does, without an instance and a part. */
 async function failAt(
   trx: Knex.Transaction,
-  { key, nowMs }: Claimant,
+  { db, key, nowMs }: Claimant,
   closed: ReadonlyMap<Closed | undefined, readonly HostRange[]>,
 ): Promise<void> {
   for (const [why, ranges] of closed) {
     if (why === undefined) continue;
-    for (const piece of inPieces(ranges, RANGES))
+    for (const narrow of onRanges(
+      db.engine,
+      ranges.map(({ first, last }) => [first, last]),
+    ))
       await trx(ITEMS)
         .where({ run_id: key.run_id })
         .whereNull('outcome')
-        .where((any) => {
-          for (const { first, last } of piece) void any.orWhereBetween('n', [first, last]);
-        })
+        .modify(narrow)
         .update({ outcome: 'failed', ...why, settled_at: nowMs });
   }
 }

@@ -75,7 +75,7 @@ interface Load {
 export async function loadResults(trx: Knex.Transaction, db: Database, load: Load): Promise<LoadCounts> {
   const { runId, shape, nowMs } = load;
   const results = await grantedResults(trx, load);
-  const locked = await lockOpen(trx, runId, results);
+  const locked = await lockOpen(trx, db, runId, results);
   const { open, passedOn } = await passOnMoved(trx, db, runId, locked);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
   const { fresh: read = [], unchanged = [] } = Object.groupBy(stored, (s) =>
@@ -94,7 +94,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
     if (assert !== undefined) refuse(settlement, 'assert', assert);
     return settlement;
   });
-  await writeOutcomes(trx, load, settlements);
+  await writeOutcomes(trx, db, load, settlements);
   await writeAttempts(trx, load, [...open, ...passedOn]);
   await closeReturned(
     trx,
@@ -158,12 +158,17 @@ interface OpenResult {
 }
 
 /** The results of open products planned under that number and id; each once, sorted by id like the staging table. */
-async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly ItemResult[]): Promise<OpenResult[]> {
+async function lockOpen(
+  trx: Knex.Transaction,
+  { engine }: Database,
+  runId: string,
+  results: readonly ItemResult[],
+): Promise<OpenResult[]> {
   const byN = new Map<number, ItemResult>();
   for (const result of results) if (!byN.has(result.n)) byN.set(result.n, result);
   const open: OpenResult[] = [];
   const numbers = [...byN.keys()].sort((a, b) => a - b);
-  for (const narrow of onNumbers(numbers)) {
+  for (const narrow of onNumbers(engine, numbers)) {
     const columns = [...ITEM_COLUMNS, 'moves', 'outcome'] as const;
     const rows = await rowsOf<MovableItem & { outcome: Outcome | null }>(
       trx(ITEMS)
@@ -255,6 +260,7 @@ export function cutDetail(detail: string): string {
 
 async function writeOutcomes(
   trx: Knex.Transaction,
+  { engine }: Database,
   { runId, shape, place, nowMs }: Load,
   settlements: readonly Settlement[],
 ): Promise<void> {
@@ -267,7 +273,7 @@ async function writeOutcomes(
       ...(leftOut === null ? {} : { left_out: leftOut }),
     };
     const numbers = same.map((s) => s.n).sort((a, b) => a - b);
-    for (const narrow of onNumbers(numbers)) {
+    for (const narrow of onNumbers(engine, numbers)) {
       const values = { outcome: 'stored', ...place, ...counted, settled_at: nowMs };
       await trx(ITEMS).where({ run_id: runId }).modify(narrow).update(values);
     }
@@ -323,8 +329,8 @@ async function closeReturned(trx: Knex.Transaction, runId: string, numbers: read
   await closeSettled(trx, runId, waiting);
 }
 
-/** Few enough that the optimizer uses the key for each, and that a statement stays short. */
-const RANGES = 100;
+/** Few enough that the optimizer uses the key for each: for two SQLite updates by reading the whole run. */
+const RANGES = { mysql: 100, sqlite: 1 };
 const NUMBERS = 1_000;
 /** The least average length of runs that makes ranges better than a list. */
 const WORTH = 4;
@@ -336,14 +342,22 @@ type OnNumbers = (query: Knex.QueryBuilder) => void;
  * Conditions that together cover these numbers exactly, one statement each: by ranges where that is shorter, by lists
  * otherwise. @param numbers ascending, each once
  */
-export function onNumbers(numbers: readonly number[]): OnNumbers[] {
+export function onNumbers(engine: Database['engine'], numbers: readonly number[]): OnNumbers[] {
   const runs = runsOf(numbers);
   if (runs.length * WORTH > numbers.length)
     return inPieces(numbers, NUMBERS).map((piece) => (query) => void query.whereIn('n', piece));
-  return inPieces(runs, RANGES).map(
+  return onRanges(engine, runs);
+}
+
+/** The same for ranges. */
+export function onRanges(
+  engine: Database['engine'],
+  ranges: readonly (readonly [first: number, last: number])[],
+): OnNumbers[] {
+  return inPieces(ranges, RANGES[engine]).map(
     (piece) => (query) =>
       void query.where((any) => {
-        for (const run of piece) void any.orWhereBetween('n', run);
+        for (const range of piece) void any.orWhereBetween('n', range);
       }),
   );
 }

@@ -71,7 +71,10 @@ export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], no
         JSON.stringify([outcome, reason, cutDetail(detail)]);
       for (const [key, same] of Map.groupBy(refused, keyOf)) {
         const [outcome, reason, detail] = JSON.parse(key) as [Outcome, string | null, string];
-        for (const narrow of onNumbers(same.map(({ n }) => n)))
+        for (const narrow of onNumbers(
+          db.engine,
+          same.map(({ n }) => n),
+        ))
           await trx(ITEMS)
             .where({ run_id: runId })
             .modify(narrow)
