@@ -1,6 +1,7 @@
 /** What a list of products says of their URLs, gathered while it is read. */
 import { hasOwnUrls, type ProductUrl } from '../../../shared/domain/domains.ts';
 import { findUrlFault, leaveAlone, type LeftAlone, needsUrlCheck, readOwnUrl } from '../../../shared/domain/own-url.ts';
+import { PackedUrls } from './packed-urls.ts';
 
 /** A product that has no URL to request. */
 export interface UnusableUrl {
@@ -18,7 +19,7 @@ const NAMED = 5;
 
 export class ListedUrls {
   /** By ID, as they are requested; null where IDs make the URLs. */
-  readonly urls: Map<string, string> | null;
+  readonly urls: PackedUrls | null;
   /** False: the IDs make URLs that are all right, so no row is looked at. */
   readonly looksAtRows: boolean;
   /** The query yields a column `url` that nothing reads. */
@@ -36,7 +37,7 @@ export class ListedUrls {
     this.#judge = judge;
     this.#productUrl = productUrl;
     this.looksAtRows = needsUrlCheck(productUrl);
-    this.urls = hasOwnUrls(productUrl) ? new Map() : null;
+    this.urls = hasOwnUrls(productUrl) ? new PackedUrls() : null;
   }
 
   /** The columns that the list must have beside `id`. */
@@ -58,14 +59,14 @@ export class ListedUrls {
     if (this.urls.has(id)) return;
     const own = readOwnUrl(this.#productUrl, url);
     const left = own.fault === null ? this.#judge(own.url) : null;
-    this.urls.set(id, left === null ? own.url : leaveAlone(left, own.url));
+    this.urls.add(id, left === null ? own.url : leaveAlone(left, own.url));
     if (left !== null) this.leftAlone[left]++;
     this.#note(row, id, own.fault);
   }
 
   /** The number of products without a URL to request, of how many that were looked at, and the first of them. */
   get unusable(): { products: number; of: number; named: readonly UnusableUrl[] } {
-    return { products: this.#unusable.size, of: this.urls?.size ?? this.#rows, named: this.#named };
+    return { products: this.#unusable.size, of: this.urls?.length ?? this.#rows, named: this.#named };
   }
 
   #note(row: number, id: string, fault: string | null): void {

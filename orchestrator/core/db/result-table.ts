@@ -2,6 +2,7 @@
 import { AppError } from '../../../shared/domain/errors.ts';
 import { hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
 import type { Knex } from 'knex';
+import type { IdList } from '../model/stores.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
@@ -29,7 +30,7 @@ export async function checkResultTable(
   db: Database,
   table: string,
   mapping: Mapping,
-  productIds: readonly string[],
+  productIds: IdList,
 ): Promise<ResultTableCheck> {
   checkName(db, table);
   checkIdLength(db, mapping, productIds);
@@ -127,10 +128,16 @@ function checkName(db: Database, table: string): void {
   if (bad) throw new AppError('results-schema', `results.table ${table} ${bad}`, { hint: 'Choose another name.' });
 }
 
+/** The first ID that is so. */
+function findId(ids: IdList, isSo: (id: string) => boolean): string | undefined {
+  for (const id of ids) if (isSo(id)) return id;
+  return undefined;
+}
+
 /** Such an ID does not fit into the key beside row_key, nor into that of the staging table. */
-function checkIdLength(db: Database, mapping: Mapping, productIds: readonly string[]): void {
+function checkIdLength(db: Database, mapping: Mapping, productIds: IdList): void {
   const most = maxIdChars(db, mapping);
-  const long = productIds.find((id) => id.length > most && Array.from(id).length > most);
+  const long = findId(productIds, (id) => id.length > most && Array.from(id).length > most);
   if (long === undefined) return;
   throw new AppError(
     'product-id-invalid',
@@ -209,11 +216,11 @@ const TEST_TABLE = 'crawlfleet_id_probe';
 async function findIdClash(
   db: Database,
   { table, column, maxChars }: { table: string; column: ColumnInfo; maxChars: number },
-  productIds: readonly string[],
+  productIds: IdList,
 ): Promise<string | null> {
   if (productIds.length === 0 || isByteEqual(db, column, maxChars)) return null;
   if (INTEGER.test(column.type) || column.type === 'numeric') {
-    const other = productIds.find((id) => !/^(0|-?[1-9]\d{0,19})$/.test(id));
+    const other = findId(productIds, (id) => !/^(0|-?[1-9]\d{0,19})$/.test(id));
     if (other !== undefined)
       return `product_id is ${column.declared}, but the product ${JSON.stringify(other)} is not a plain whole number`;
   }
@@ -233,7 +240,7 @@ function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolea
  * What the column says to these IDs: null, `clash`, or the database's message for a value that does not fit. Other
  * sessions never see the table.
  */
-async function refusalOfIds(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
+async function refusalOfIds(db: Database, column: ColumnInfo, productIds: IdList): Promise<string | null> {
   const type = db.engine === 'sqlite' ? `${column.declared} collate ${column.collation ?? 'BINARY'}` : typeOf(column);
   const lines = [`product_id ${type} not null ${db.engine === 'sqlite' ? 'unique' : 'primary key'}`];
   try {
@@ -245,18 +252,21 @@ async function refusalOfIds(db: Database, column: ColumnInfo, productIds: readon
   }
 }
 
-async function insertAll(trx: Knex.Transaction, db: Database, productIds: readonly string[]): Promise<string | null> {
+async function insertAll(trx: Knex.Transaction, db: Database, productIds: IdList): Promise<string | null> {
   const target = { table: TEST_TABLE, columns: ['product_id'], existing: 'error' } as const;
   try {
-    const rows = productIds.map((id) => [id]);
-    const refused = await bulkInsert(trx, db, target, rows);
+    const refused = await bulkInsert(trx, db, target, rowsOf(productIds));
     return refused[0]
-      ? `${refused.length} do not fit, the first is ${JSON.stringify(productIds[refused[0].index])} (${refused[0].detail})`
+      ? `${refused.length} do not fit, the first is ${JSON.stringify(productIds.at(refused[0].index))} (${refused[0].detail})`
       : null;
   } catch (error) {
     if (isDuplicate(error)) return 'clash';
     throw error;
   }
+}
+
+function* rowsOf(productIds: IdList): Generator<[string]> {
+  for (const id of productIds) yield [id];
 }
 
 const DUPLICATE = /^(ER_DUP_ENTRY|ER_DUP_UNKNOWN_IN_INDEX|SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY))$/;

@@ -24,6 +24,7 @@ import type {
   RunRecord,
   RunRow,
   RunStore,
+  IdList,
   RunToStore,
   StopRequest,
 } from '../model/stores.ts';
@@ -78,7 +79,7 @@ type JsonColumn = 'fill' | 'value_profile' | 'numbers' | 'discovery' | 'paces' |
 type RunColumns = Record<string, unknown> & Record<JsonColumn, string | null>;
 
 export class KnexRunStore extends KnexLocks implements RunStore {
-  async create(run: RunToStore, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
+  async create(run: RunToStore, productIds: IdList, fence: number, nowMs: number): Promise<void> {
     const db = this.db;
     await inQuery(db, (knex) => throwIfFenced(knex, db, fence));
     // Before the transaction: any CREATE TABLE would make MySQL commit it.
@@ -377,7 +378,7 @@ export function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, det
   return { atMs, kind: 'run', slot: null, epoch: null, from, to, detail };
 }
 
-function* itemRows(runId: string, productIds: readonly string[], urls: RunToStore['urls']): Generator<SqlValue[]> {
+function* itemRows(runId: string, productIds: IdList, urls: RunToStore['urls']): Generator<SqlValue[]> {
   let n = 0;
   if (urls === undefined) for (const id of productIds) yield [runId, ++n, id];
   else for (const id of productIds) yield [runId, ++n, id, urls.get(id) ?? NO_URL];

@@ -52,10 +52,20 @@ export interface NewRun {
   discovery?: DiscoveryCounts;
 }
 
+/** IDs of products in an order: what reads an array of them. */
+export interface IdList extends Iterable<string> {
+  readonly length: number;
+  at(index: number): string | undefined;
+  slice(from?: number, to?: number): string[];
+}
+
+/** URLs of products by ID: what reads a map of them. */
+export type UrlsById = Pick<ReadonlyMap<string, string>, 'get'>;
+
 /** A run that is stored for the first time. */
 export interface RunToStore extends NewRun {
   /** The URLs of its products by ID, as they are requested; omitted where IDs make the URLs. */
-  urls?: ReadonlyMap<string, string>;
+  urls?: UrlsById;
   /** How its products are cut by host; omitted: into chunks of the plan's size. */
   chunks?: readonly ChunkRange[];
 }
@@ -221,7 +231,7 @@ export interface RunStore {
   releaseLock(fence: number): Promise<void>;
 
   /** Run, items (numbered 1.. in the order given) and chunks in one transaction; also makes the staging table. */
-  create(run: RunToStore, productIds: readonly string[], fence: number, nowMs: number): Promise<void>;
+  create(run: RunToStore, productIds: IdList, fence: number, nowMs: number): Promise<void>;
   get(id: string): Promise<RunRecord | null>;
   /** Newest first. */
   list(limit: number): Promise<RunRecord[]>;

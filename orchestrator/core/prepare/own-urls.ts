@@ -10,6 +10,7 @@ import { siteOrigins } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Config } from '../config/load-config.ts';
 import { type JudgeUrl, ListedUrls } from '../db/listed-urls.ts';
+import type { IdList, UrlsById } from '../model/stores.ts';
 import type { ChunkRange } from '../../../shared/domain/sharing.ts';
 import { cutByHost, cutNight } from '../plan/cut-hosts.ts';
 import type { HostRecords, NightRules } from '../plan/host-sums.ts';
@@ -19,7 +20,7 @@ import { plural } from '../plan/wording.ts';
 /** The part of a ProductList that is about URLs. */
 export interface ProductUrls {
   /** By ID, as they are requested; omitted where IDs make the URLs. */
-  urls?: ReadonlyMap<string, string>;
+  urls?: UrlsById;
   /** How many of the products each of `site.hosts` has; omitted without it. */
   hosts?: HostShare[];
   /** How many of the products each host has, the fullest first, where they may be on any; else omitted. */
@@ -49,7 +50,7 @@ export function judgeUrlsBy(config: Pick<Config, 'values' | 'denyLines' | 'mappi
  */
 export function productUrlsOf(
   { values: { site, run } }: Pick<Config, 'values'>,
-  ids: readonly string[],
+  ids: IdList,
   listed: ListedUrls,
   place: 'row' | 'line' = 'row',
 ): ProductUrls {
@@ -75,41 +76,86 @@ export function productUrlsOf(
   if (isAnyHost(site.product_url)) {
     const { leftAlone } = listed;
     const left = leftAlone.denied + leftAlone.unmapped === 0 ? {} : { leftAlone };
-    return { urls, loads: loadsOf(ids, urls), ...left, urlNotes: [...notes, ...sharedUrls(ids, urls)] };
+    const found = hostsOf(ids, urls);
+    const shared = sharedUrls(ids, byHost(found), urls);
+    return { urls, loads: fullestFirst(found.hosts), ...left, urlNotes: [...notes, ...shared] };
   }
-  const hosts = countHosts(site.product_url, ids, listed.urls);
+  const hosts = countHosts(site.product_url, ids, urls);
   const idle = hosts.filter(({ products }) => products === 0).map(({ origin }) => origin);
   if (idle.length > 0) notes.push(`no product has a URL on ${idle.join(', ')}, which site.hosts names`);
-  return { urls: listed.urls, hosts, urlNotes: [...notes, ...sharedUrls(ids, listed.urls)] };
+  return { urls, hosts, urlNotes: [...notes, ...sharedUrls(ids, [Array(ids.length).keys()], urls)] };
 }
 
-/** How many of these products each host has, the fullest first; those without a URL to request have none. */
-function loadsOf(ids: readonly string[], urls: ReadonlyMap<string, string>): HostRecords[] {
-  const { hosts } = byHost(ids, urls);
-  return [...hosts]
-    .map(([host, own]) => ({ host, records: own.length, delayMs: 0 }))
-    .sort((a, b) => b.records - a.records);
+/** Which hosts the products of a list are at. */
+interface ListedHosts {
+  hosts: HostRecords[];
+  /** By the place in the list: the number of its host in `hosts`; -1: it has no URL to request. */
+  hostAt: Int32Array;
 }
 
-/** The products of each host, and those without a URL to request. */
-function byHost(
-  ids: readonly string[],
-  urls: ReadonlyMap<string, string>,
-): { hosts: Map<string, string[]>; others: string[] } {
-  const hosts = new Map<string, string[]>();
-  const others: string[] = [];
+function hostsOf(ids: IdList, urls: UrlsById): ListedHosts {
+  const hosts: HostRecords[] = [];
+  const hostAt = new Int32Array(ids.length).fill(-1);
+  const numbers = new Map<string, number>();
+  const numberOf = (host: string): number => {
+    const number = numbers.get(host) ?? hosts.push({ host, records: 0, delayMs: 0 }) - 1;
+    numbers.set(host, number);
+    return number;
+  };
+  const byName = new Map<string, number>();
+  let place = 0;
   for (const id of ids) {
     const url = URL.parse(urls.get(id) ?? '');
-    if (url === null || !/^https?:$/.test(url.protocol)) {
-      others.push(id);
-      continue;
+    if (url !== null && /^https?:$/.test(url.protocol)) {
+      const { hostname } = url;
+      const number = byName.get(hostname) ?? numberOf(hostGroupOf(url));
+      byName.set(hostname, number);
+      hostAt[place] = number;
+      hosts[number]!.records++;
     }
-    const host = hostGroupOf(url);
-    const own = hosts.get(host);
-    if (own === undefined) hosts.set(host, [id]);
-    else own.push(id);
+    place++;
   }
-  return { hosts, others };
+  return { hosts, hostAt };
+}
+
+/** The places of the products of each host. */
+function* byHost(found: ListedHosts): Generator<Uint32Array> {
+  const { order } = placesOf(
+    found,
+    found.hosts.map(({ host, records }) => ({ host, products: records })),
+  );
+  let from = 0;
+  for (const { records } of found.hosts) yield order.subarray(from, (from += records));
+}
+
+const fullestFirst = (hosts: readonly HostRecords[]): HostRecords[] => hosts.toSorted((a, b) => b.records - a.records);
+
+/**
+ * Places in the list: of each of these hosts, one after the other, so many of the first products; then those without a
+ * URL to request.
+ */
+function placesOf(
+  { hosts, hostAt }: ListedHosts,
+  wanted: readonly { host: string; products: number }[],
+): { order: Uint32Array; others: number } {
+  const found = wanted.reduce((sum, { products }) => sum + products, 0);
+  const others = hostAt.reduce((sum, number) => sum + (number < 0 ? 1 : 0), 0);
+  const order = new Uint32Array(found + others);
+  const numbers = new Map(hosts.map(({ host }, number) => [host, number]));
+  const next = new Uint32Array(hosts.length);
+  const end = new Uint32Array(hosts.length);
+  let at = 0;
+  for (const { host, products } of wanted) {
+    const number = numbers.get(host)!;
+    next[number] = at;
+    at += products;
+    end[number] = at;
+  }
+  hostAt.forEach((number, place) => {
+    if (number < 0) order[at++] = place;
+    else if (next[number]! < end[number]!) order[next[number]!++] = place;
+  });
+  return { order, others };
 }
 
 /**
@@ -119,23 +165,45 @@ function byHost(
  * @param size maximum requests of a chunk of whole hosts
  */
 export function nightOf(
-  { ids, urls, loads }: { ids: readonly string[] } & ProductUrls,
+  { ids, urls, loads }: { ids: IdList } & ProductUrls,
   rules: NightRules,
   { deadlineMs, size }: { deadlineMs: number; size: number },
-): { ids: string[]; chunks: ChunkRange[] } {
-  const { hosts, others } = byHost(ids, urls ?? new Map());
+): { ids: IdList; chunks: ChunkRange[] } {
   const night = cutNight(loads ?? [], rules, { deadlineMs, size });
-  const ordered = night.hosts.flatMap(({ host, products }) => hosts.get(host)?.slice(0, products) ?? []);
-  const rest = cutByHost([...night.hosts, { products: others.length, gapMs: 0 }], deadlineMs, size);
-  return { ids: [...ordered, ...others], chunks: others.length === 0 ? night.chunks : rest };
+  const { order, others } = placesOf(hostsOf(ids, urls ?? new Map()), night.hosts);
+  const rest = cutByHost([...night.hosts, { products: others, gapMs: 0 }], deadlineMs, size);
+  return { ids: new OrderedIds(ids, order), chunks: others === 0 ? night.chunks : rest };
+}
+
+/** Some IDs of a list in another order, without a copy of them. */
+class OrderedIds implements IdList {
+  readonly #ids: IdList;
+  readonly #order: Uint32Array;
+
+  constructor(ids: IdList, order: Uint32Array) {
+    this.#ids = ids;
+    this.#order = order;
+  }
+
+  get length(): number {
+    return this.#order.length;
+  }
+
+  at(index: number): string | undefined {
+    return this.#ids.at(this.#order[index] ?? this.#ids.length);
+  }
+
+  slice(from?: number, to?: number): string[] {
+    return Array.from(this.#order.subarray(from, to), (place) => this.#ids.at(place)!);
+  }
+
+  *[Symbol.iterator](): Generator<string> {
+    for (const place of this.#order) yield this.#ids.at(place)!;
+  }
 }
 
 /** How many of the products each of `site.hosts` has. */
-function countHosts(
-  productUrl: Exclude<ProductUrl, string>,
-  ids: readonly string[],
-  urls: ReadonlyMap<string, string>,
-): HostShare[] {
+function countHosts(productUrl: Exclude<ProductUrl, string>, ids: IdList, urls: UrlsById): HostShare[] {
   const hosts = siteOrigins(productUrl).map((origin) => ({ origin, products: 0 }));
   for (const id of ids) {
     const url = URL.parse(urls.get(id) ?? '');
@@ -146,14 +214,10 @@ function countHosts(
 }
 
 /** The URLs of these products, and how many each host has; nothing where IDs make the URLs. */
-export function urlsAmong(
-  productUrl: ProductUrl,
-  ids: readonly string[],
-  urls: ReadonlyMap<string, string>,
-): ProductUrls {
+export function urlsAmong(productUrl: ProductUrl, ids: IdList, urls: UrlsById): ProductUrls {
   if (!hasOwnUrls(productUrl)) return {};
   return isAnyHost(productUrl)
-    ? { urls, loads: loadsOf(ids, urls) }
+    ? { urls, loads: fullestFirst(hostsOf(ids, urls).hosts) }
     : { urls, hosts: countHosts(productUrl, ids, urls) };
 }
 
@@ -167,24 +231,32 @@ export function someOf(
   return { ids, duplicates: 0, ...own, ...(urlNotes === undefined ? {} : { urlNotes }) };
 }
 
-/** One line when products have the URL of another one. */
-function sharedUrls(ids: readonly string[], urls: ReadonlyMap<string, string>): string[] {
-  const firsts = new Map<string, string>();
+/**
+ * One line when products have the URL of another one.
+ *
+ * @param groups places in the list: no product of one has the URL of one of another
+ */
+function sharedUrls(ids: IdList, groups: Iterable<Iterable<number>>, urls: UrlsById): string[] {
   let shared = 0;
   let example: string | null = null;
-  for (const id of ids) {
-    const url = urls.get(id);
-    if (url === undefined || !url.startsWith('http')) continue;
-    const first = firsts.get(url);
-    if (first === undefined) {
-      firsts.set(url, id);
-      continue;
+  for (const group of groups) {
+    const firsts = new Map<string, number>();
+    for (const place of group) {
+      const url = urls.get(ids.at(place) ?? '');
+      if (url === undefined || !url.startsWith('http')) continue;
+      const first = firsts.get(url);
+      if (first === undefined) {
+        firsts.set(url, place);
+        continue;
+      }
+      shared++;
+      example ??= `${shortId(ids, first)} and ${shortId(ids, place)} (${url.slice(0, 200)})`;
     }
-    shared++;
-    example ??= `${oneLine(first).slice(0, 60)} and ${oneLine(id).slice(0, 60)} (${url.slice(0, 200)})`;
   }
   if (example === null) return [];
   return [
     `${plural(shared, 'product')} ${shared === 1 ? 'has' : 'have'} the URL of another one, for example ${example}: it is requested for each of them`,
   ];
 }
+
+const shortId = (ids: IdList, place: number): string => oneLine(ids.at(place) ?? '').slice(0, 60);

@@ -17,6 +17,7 @@ import { checkResultTable } from '../db/result-table.ts';
 import { checkResultRights, checkRights } from '../db/rights.ts';
 import { createStores } from '../db/create-stores.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
+import type { IdList } from '../model/stores.ts';
 import type { AskedPace } from '../plan/host-pace.ts';
 import { readAskedPaces, withKnownDelays } from './asked-paces.ts';
 import { browserBootOf } from './browser-boot.ts';
@@ -189,7 +190,7 @@ export async function preflight(
       readProducts: (accepted?: boolean): Promise<ProductList> =>
         readList(config, database, { accepted, mayWrite: options.migrate }),
       /** Throws when the result table does not fit the mapping or cannot keep these products apart. */
-      async checkResults(ids: readonly string[]): Promise<void> {
+      async checkResults(ids: IdList): Promise<void> {
         await checkResultTable(database, table, config.mapping, ids);
         await checkResultRights(database, table, config.mapping);
       },

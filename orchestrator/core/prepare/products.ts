@@ -1,6 +1,7 @@
 /** The products of a run, and what is known of their list. */
 import { findListFaults, LIST_RUNS, type ListFaults, listKeyOf, usualLength } from '../decide/end/product-list.ts';
 import type { ListRecord } from '../model/report.ts';
+import type { IdList } from '../model/stores.ts';
 import { isAnyHost, templateAt } from '../../../shared/domain/domains.ts';
 import type { ChunkRange } from '../../../shared/domain/sharing.ts';
 import type { Database } from '../db/connect.ts';
@@ -9,11 +10,12 @@ import { answersOf, type FitProducts } from '../db/data-feature.ts';
 import { isMigrated } from '../db/migrate.ts';
 import { createProductSource, type ProductSource } from '../db/product-source.ts';
 import type { Config } from '../config/load-config.ts';
+import type { ListedUrls } from '../db/listed-urls.ts';
 import { listedUrlsOf, productUrlsOf, type ProductUrls } from './own-urls.ts';
 
 export interface ProductList extends ProductUrls {
   /** Distinct IDs in the order of the query. */
-  ids: string[];
+  ids: IdList;
   /** Entries that repeat an earlier ID. */
   duplicates: number;
   /** The record of the whole products.query, with the faults of its length; omitted for other products. */
@@ -33,14 +35,16 @@ export interface ProductList extends ProductUrls {
 }
 
 /** Reads the whole product query; IDs are compared by their bytes, a repeated one counts once. */
-async function readProducts(source: ProductSource): Promise<ProductList> {
+async function readProducts(source: ProductSource, { urls }: ListedUrls): Promise<ProductList> {
   const seen = new Set<string>();
   let listed = 0;
   for await (const id of source.read()) {
     listed++;
-    seen.add(id);
+    // With URLs of their own they have all the IDs.
+    if (urls === null) seen.add(id);
   }
-  return { ids: [...seen], duplicates: listed - seen.size };
+  const ids = urls ?? [...seen];
+  return { ids, duplicates: listed - ids.length };
 }
 
 /**
@@ -57,7 +61,7 @@ export async function readList(
   const source = createProductSource(place.url, products.query, urls);
   const query = { source, recrawl: products.recrawl, resultTable: results.table, mayWrite };
   const [chosen] = await answersOf(config.features.map(({ productFeed }) => productFeed?.choose?.(database, query)));
-  const { listed, ...read } = chosen ?? { ...(await readProducts(source)), listed: undefined };
+  const { listed, ...read } = chosen ?? { ...(await readProducts(source, urls)), listed: undefined };
   const length = listed ?? read.ids.length;
   const key = listKeyOf(products.query, isAnyHost(site.product_url) ? null : templateAt(site.product_url, 0));
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.

@@ -120,6 +120,8 @@ async function storeRun(
   objects: ObjectStore,
 ): Promise<void> {
   const { config, stores, lock, output, features } = context;
+  // Only the plan needs them.
+  delete products.loads;
   // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
   // The products of a discovery are taken from its frontier, by the loop.
   const ids = given.settings.discover ? [] : products.ids;
@@ -132,7 +134,7 @@ async function storeRun(
   await stores.runs.create(run, ids, lock.fence, systemClock.now());
   await lock.setRun(run.id);
   // The ledger has them now; a million IDs would stay in memory for hours.
-  products.ids.length = 0;
+  products.ids = [];
   delete products.urls;
   output.line(`Run ${run.id} has begun; its log is ${logFileOf(config, run.id)}`);
   void emit(features, (events) => events.begun?.(context, given)).then((faults) =>

@@ -14,13 +14,14 @@ import {
 import { parseForeign } from '../../../../shared/wire/foreign-json.ts';
 import { importPrivateKey, sha256Hex } from '../../../../shared/wire/signature.ts';
 import { gzipLines } from './gzip-lines.ts';
-import type { RunToStore } from '../../model/stores.ts';
+import type { IdList, RunToStore } from '../../model/stores.ts';
 
 /** Reason in the row of an instance that is known from the bucket only. */
 export const REBUILT = 'rebuilt';
 
 /** Products in one list object: some 2 MB of text. */
 const LIST_PRODUCTS = 50_000;
+const LINES = 1_000;
 /** The largest list, and the largest of its lines: 50,000 IDs of 2,000 bytes, each of them escaped. */
 const LIST_BYTES = { text: 700_000_000, line: 20_000 };
 
@@ -35,17 +36,16 @@ const PAUSES = { firstMs: 250, maxMs: 10_000 };
 export async function writeRunDescription(
   objects: ObjectStore,
   run: RunToStore,
-  ids: readonly string[],
+  ids: IdList,
   clock: Clock,
 ): Promise<void> {
   const products: RunDescription['products'] = [];
   for (let first = 0; first < ids.length; first += LIST_PRODUCTS) {
-    const piece = ids.slice(first, first + LIST_PRODUCTS);
-    const lines = piece.map((id, i) => `${JSON.stringify({ n: first + i + 1, id, url: run.urls?.get(id) })}\n`);
-    const bytes = gzipSync(lines.join(''), { level: 3 });
+    const end = Math.min(first + LIST_PRODUCTS, ids.length);
+    const bytes = gzipSync(textOf(run, ids, { first, end }), { level: 3 });
     const key = productListKey(run.id, products.length);
     await put({ objects, clock }, key, bytes, 'application/gzip');
-    products.push({ key, sha256: sha256Hex(bytes), products: piece.length });
+    products.push({ key, sha256: sha256Hex(bytes), products: end - first });
   }
   const description: RunDescription = {
     version: 1,
@@ -64,6 +64,17 @@ export async function writeRunDescription(
   };
   const bytes = encodeRunDescription(description, importPrivateKey(run.privateKey));
   await put({ objects, clock }, runDescriptionKey(run.id), bytes, 'application/json');
+}
+
+/** The lines of one list; few of them are strings at a time. */
+function textOf({ urls }: RunToStore, ids: IdList, { first, end }: { first: number; end: number }): Buffer {
+  const pieces: Buffer[] = [];
+  for (let from = first; from < end; from += LINES) {
+    const some = ids.slice(from, Math.min(from + LINES, end));
+    const lines = some.map((id, i) => `${JSON.stringify({ n: from + i + 1, id, url: urls?.get(id) })}\n`);
+    pieces.push(Buffer.from(lines.join('')));
+  }
+  return Buffer.concat(pieces);
 }
 
 async function put(

@@ -13,6 +13,7 @@ import type { RunReport } from '../../model/report.ts';
 import type {
   LockRequest,
   LockHolder,
+  IdList,
   RunToStore,
   RunEvent,
   RunRecord,
@@ -52,7 +53,7 @@ export class MemoryRunStore implements OneRunStore {
     });
   }
 
-  create(run: RunToStore, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
+  create(run: RunToStore, productIds: IdList, fence: number, nowMs: number): Promise<void> {
     const db = this.#db;
     return db.write('runs.create', fence, () => {
       if (db.runs.has(run.id)) throw new AppError('internal', `the run ${run.id} is in the database already`);
@@ -171,7 +172,7 @@ function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, detail: st
   return { atMs, kind: 'run', slot: null, epoch: null, from, to, detail };
 }
 
-function newRun(toStore: RunToStore, productIds: readonly string[], nowMs: number): MemoryRun {
+function newRun(toStore: RunToStore, productIds: IdList, nowMs: number): MemoryRun {
   const { chunks = cutChunks(productIds.length, toStore.plan.chunkSize), urls, ...run } = toStore;
   return {
     record: {
@@ -185,7 +186,7 @@ function newRun(toStore: RunToStore, productIds: readonly string[], nowMs: numbe
       request: null,
       report: null,
     },
-    items: productIds.map((id, i) => ({
+    items: Array.from(productIds, (id, i) => ({
       n: i + 1,
       id,
       ...(urls === undefined ? {} : { url: urls.get(id) ?? NO_URL }),

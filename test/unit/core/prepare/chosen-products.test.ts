@@ -46,7 +46,7 @@ describe('a list of products with URLs of their own', () => {
       ],
     });
     // A URL has no tabs: parsers drop them.
-    expect([...urls!]).toEqual([
+    expect(Array.from(ids, (id) => [id, urls!.get(id)])).toEqual([
       ['P1', 'https://shop.example/ab'],
       ['P2', NO_URL],
       ['P3', 'https://b.example/c'],

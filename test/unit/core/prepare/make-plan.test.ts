@@ -59,7 +59,7 @@ describe('the plan of products with URLs of their own', () => {
     { origin: 'https://b.example', products: 500 },
   ];
   const own = config({ product_url: undefined, hosts: hosts.map(({ origin }) => origin) });
-  const urls = new Map(products(2_000).ids.map((id, i) => [id, `${hosts[i < 1_500 ? 0 : 1]!.origin}/${id}`]));
+  const urls = new Map(Array.from(products(2_000).ids, (id, i) => [id, `${hosts[i < 1_500 ? 0 : 1]!.origin}/${id}`]));
   const list: ProductList = { ...products(2_000), urls, hosts, urlNotes: ['a note'] };
 
   it('follows the busiest host, by the shares of the list', () => {
