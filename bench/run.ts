@@ -33,6 +33,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   fleet: { slow: true, load: () => import('./fleet/fleet.ts') },
   hosts: { slow: true, load: () => import('./hosts/hosts.ts') },
   'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },
+  'main-server-hosts': { slow: true, load: () => import('./main-server/hosts.ts') },
 };
 
 const { values, positionals: asked } = readArguments();
