@@ -40,7 +40,7 @@ export function readVerifyFacts(db: Database, runId: string): Promise<VerifyFact
             putAside: 'put_aside',
           }),
       ),
-      results: () => (exists ? readResults(knex, runId, table) : []),
+      results: () => (exists ? readResults(db, knex, runId, table) : []),
       replaced: (ids) => (exists ? readReplaced(knex, runId, table, ids) : []),
       partlyReplaced: (ids) => readPartlyReplaced(knex, runId, ids),
     });
@@ -104,16 +104,37 @@ async function* readItems(knex: Knex, runId: string, grants: GrantedProducts | n
   }
 }
 
-async function* readResults(knex: Knex, runId: string, table: string): AsyncGenerator<[string, number]> {
-  // Counted by the server: SQLite's driver would hold all rows in memory at once.
+type ResultRow = { product_id: unknown; found: SqlNumber };
+
+async function* readResults(
+  { engine }: Database,
+  knex: Knex,
+  runId: string,
+  table: string,
+): AsyncGenerator<[string, number]> {
   const rows = knex(table)
     .where({ run_id: runId })
     .groupBy('product_id')
     .select('product_id')
     .count({ found: '*' })
     .options({ timeout: LONG_STATEMENT_MS });
-  for await (const row of rows.stream() as AsyncIterable<{ product_id: unknown; found: SqlNumber }>)
-    yield [idText(row.product_id), toNumber(row.found)];
+  const each = engine === 'sqlite' ? iterate(knex, rows) : (rows.stream() as AsyncIterable<ResultRow>);
+  for await (const row of each) yield [idText(row.product_id), toNumber(row.found)];
+}
+
+interface SqliteConnection {
+  prepare(sql: string): { iterate(...values: unknown[]): Iterable<ResultRow> };
+}
+
+/** The rows one by one: knex would stream them from an array of all. */
+async function* iterate(knex: Knex, rows: Knex.QueryBuilder): AsyncGenerator<ResultRow> {
+  const connection = (await knex.client.acquireConnection()) as SqliteConnection;
+  try {
+    const { sql, bindings } = rows.toSQL().toNative();
+    yield* connection.prepare(sql).iterate(...bindings);
+  } finally {
+    await knex.client.releaseConnection(connection);
+  }
 }
 
 async function* readReplaced(knex: Knex, runId: string, table: string, ids: Iterable<string>): AsyncGenerator<string> {
