@@ -6,9 +6,10 @@ import type { Knex } from 'knex';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
+import type { RunSettings } from '../model/run-settings.ts';
 import { type ChunkRow, hostsOfItem, isSlice, ITEMS, openItems, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
-import { type Claim, type HostRow, lockHosts, writeClaims } from './host-rows.ts';
+import { type Claim, gapOf, type HostRow, lockHosts, writeClaims } from './host-rows.ts';
 import { claimedHosts, type SiteHosts } from './host-use.ts';
 import { onRanges } from './load-part.ts';
 import { heldLeases } from './locks.ts';
@@ -161,11 +162,13 @@ async function closedHosts(
 ): Promise<Map<string, Closed>> {
   const closed = new Map<string, Closed>();
   const isResting = rows.some(({ not_before }) => toNumber(not_before) > nowMs);
-  const endMs = isResting ? await crawlEndMs(trx, key.run_id) : Infinity;
-  for (const { host, denied, not_before } of rows) {
-    const untilMs = toNumber(not_before);
+  const { endMs, intervalMs } = isResting ? await readNight(trx, key.run_id) : ENDLESS;
+  for (const row of rows) {
+    const { host, denied } = row;
+    const untilMs = toNumber(row.not_before);
     if (denied) closed.set(host, { reason: 'redirect', detail: `${host} is denied (orchestrator hosts deny)` });
-    else if (untilMs > nowMs && untilMs >= endMs) {
+    // A gap is the rest between any two owners.
+    else if (untilMs > nowMs + gapOf(row, intervalMs) && untilMs >= endMs) {
       const detail = `${host} wants no request before ${new Date(untilMs).toISOString()}, which is after the end of the run`;
       closed.set(host, { reason: 'banned', detail });
     }
@@ -173,11 +176,17 @@ async function closedHosts(
   return closed;
 }
 
-async function crawlEndMs(trx: Knex.Transaction, runId: string): Promise<number> {
-  type Row = Record<'started_at' | 'deadline_at', SqlNumber>;
-  const row = await rowOf<Row>(trx('crawlfleet_runs').where({ id: runId }).first('started_at', 'deadline_at'));
-  if (row === undefined) return Infinity;
-  return drainAtMs({ startedAtMs: toNumber(row.started_at), deadlineAtMs: toNumber(row.deadline_at) });
+const ENDLESS = { endMs: Infinity, intervalMs: 0 };
+
+/** When the run stops crawling, and its interval. */
+async function readNight(trx: Knex.Transaction, runId: string): Promise<typeof ENDLESS> {
+  type Row = Record<'started_at' | 'deadline_at', SqlNumber> & { settings: string };
+  const own = trx('crawlfleet_runs').where({ id: runId });
+  const row = await rowOf<Row>(own.first('started_at', 'deadline_at', 'settings'));
+  if (row === undefined) return ENDLESS;
+  const { site } = JSON.parse(row.settings) as RunSettings;
+  const endMs = drainAtMs({ startedAtMs: toNumber(row.started_at), deadlineAtMs: toNumber(row.deadline_at) });
+  return { endMs, intervalMs: site.intervalMs };
 }
 
 /** Settles products of closed hosts as the main server does, without an instance and a part. */

@@ -8,6 +8,7 @@ import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import { NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
 import { CHUNKS, isSlice } from './chunk-rows.ts';
 import { grantedChunks } from './grants.ts';
+import { gapOf, type HostRow } from './host-rows.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 const INSTANCES = 'crawlfleet_instances';
@@ -44,6 +45,25 @@ export async function shortenRest(trx: Knex.Transaction, key: Key, freeAtMs: num
     await waiting.clone().whereIn('slice_of', piece).update({ due_at: freeAtMs });
   for (const piece of inPieces(whole, INDEXES))
     await waiting.clone().whereIn('idx', piece).update({ due_at: freeAtMs });
+}
+
+/**
+ * No other instance asks these hosts, which the run had last, for one gap: a record that has moved away is no product
+ * of theirs any more that would say when they were asked last.
+ */
+export async function restForGap(
+  trx: Knex.Transaction,
+  { runId, intervalMs, nowMs }: { runId: string; intervalMs: number; nowMs: number },
+  hosts: ReadonlySet<string>,
+): Promise<void> {
+  for (const piece of inPieces([...hosts].sort(), LIST)) {
+    const own = trx(HOSTS).where({ run_id: runId }).whereIn('host', piece).orderBy('host').forUpdate();
+    const rows = (await rowsOf<HostRow>(own)).map((row) => {
+      const freeAtMs = nowMs + gapOf(row, intervalMs);
+      return { host: row.host, not_before: Math.max(toNumber(row.not_before), freeAtMs) };
+    });
+    if (rows.length > 0) await trx(HOSTS).insert(rows).onConflict('host').merge(['not_before']);
+  }
 }
 
 /** Moves all rests of a run that end after this time: its main server's clock has been set by so much. */

@@ -7,7 +7,6 @@ import type { Knex } from 'knex';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { hostGroupOf } from '../../../shared/domain/host-key.ts';
-import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import { hostLeaseMs } from '../../../shared/domain/limits.ts';
 import { isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../../shared/domain/states.ts';
 import { intervalOf } from '../model/operator-pace.ts';
@@ -16,7 +15,7 @@ import type { RunSettings } from '../model/run-settings.ts';
 import type { HostAsker, HostInUse, RunRecord } from '../model/stores.ts';
 import { type ChunkRow, CHUNKS, ITEMS } from './chunk-rows.ts';
 import { withRests } from './host-rests.ts';
-import type { HostRow } from './host-rows.ts';
+import { gapOf, type HostRow } from './host-rows.ts';
 import type { HeldLease } from './locks.ts';
 import { inPieces, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
@@ -90,9 +89,6 @@ export async function claimedHosts(
   }
   return found;
 }
-
-const gapOf = ({ delay_ms, pace_ms }: HostRow, intervalMs: number): number =>
-  Math.ceil(hostGapMs(intervalMs, Math.max(toNumber(delay_ms), toNumber(pace_ms))));
 
 /** Who had each of the hosts last. A run whose row is gone asks nothing. */
 async function ownersOf(

@@ -76,7 +76,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   const { runId, shape, nowMs } = load;
   const results = await grantedResults(trx, load);
   const locked = await lockOpen(trx, db, runId, results);
-  const { open, passedOn } = await passOnMoved(trx, db, runId, locked);
+  const { open, passedOn } = await passOnMoved(trx, db, load, locked);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
   const { fresh: read = [], unchanged = [] } = Object.groupBy(stored, (s) =>
     s.unchanged === undefined ? 'fresh' : 'unchanged',
@@ -201,12 +201,12 @@ function ofProduct({ product_id: id, path, moved_to }: MovableItem, result: Item
 async function passOnMoved(
   trx: Knex.Transaction,
   db: Database,
-  runId: string,
+  { runId, nowMs }: Load,
   locked: readonly OpenResult[],
 ): Promise<{ open: ItemResult[]; passedOn: ItemResult[] }> {
   const moved = locked.flatMap(({ item, result }) => (isMoved(result) ? [{ item, result }] : []));
   if (moved.length === 0) return { open: locked.map(({ result }) => result), passedOn: [] };
-  const { numbers, refused } = await moveProducts(trx, db, runId, moved);
+  const { numbers, refused } = await moveProducts(trx, db, { runId, nowMs }, moved);
   const open: ItemResult[] = [];
   const passedOn: ItemResult[] = [];
   for (const { item, result } of locked) {

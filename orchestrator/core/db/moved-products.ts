@@ -16,6 +16,7 @@ import { cutByHost, inCrawlOrder } from '../plan/cut-hosts.ts';
 import type { Plan } from '../plan/plan.ts';
 import { CHUNKS, hostsOfItem, insertChunks, ITEMS, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
+import { restForGap } from './host-rests.ts';
 import { hashOf } from './key-hash.ts';
 import { readRun } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
@@ -46,7 +47,7 @@ export const isMoved = (result: ItemResult): result is MovedResult['result'] =>
 export async function moveProducts(
   trx: Knex.Transaction,
   db: Database,
-  runId: string,
+  { runId, nowMs }: { runId: string; nowMs: number },
   moved: readonly MovedResult[],
 ): Promise<{ numbers: Map<number, number>; refused: Map<number, string> }> {
   const refused = new Map<number, string>();
@@ -60,6 +61,8 @@ export async function moveProducts(
   if (run.settings.site.samePage !== 'store')
     for (const [n, why] of await refuseCommon(trx, runId, may)) refused.set(n, why);
   const passed = may.filter(({ item }) => !refused.has(item.n)).map(passOn);
+  const left = new Set(moved.filter(({ item }) => !refused.has(item.n)).flatMap(({ item }) => hostsOfItem(item)));
+  await restForGap(trx, { runId, intervalMs: run.settings.site.intervalMs, nowMs }, left);
   return { numbers: await number(trx, db, { run, runId, passed }), refused };
 }
 

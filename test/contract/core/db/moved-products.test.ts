@@ -151,6 +151,17 @@ onBothEngines('Products that have moved', (bench) => {
     expect((await run.next(60_000, 1)).products).toEqual([{ n: 3, id: `https://${b}/1` }]);
   });
 
+  it('leave a host that the next owner asks no sooner than a gap after the result', async () => {
+    const [a, b] = [newHost(), newHost()];
+    const run = await openRun(bench(), [`https://${a}/1`]);
+    await run.moves(await run.next(), { 1: { page: `https://${a}/1`, robots: `https://${b}/robots.txt` } });
+    const [chunk] = await run.work(1_000).waiting(10, none);
+    expect(await run.work(1_000).grant(at(1), [chunk!.id], 99)).toEqual([]);
+    expect(await run.work(GAP_MS - 1).waiting(10, none)).toEqual([]);
+    const [due] = await run.work(GAP_MS).waiting(10, none);
+    expect(await run.work(GAP_MS).grant(at(1), [due!.id], 99)).toEqual([due!.id]);
+  });
+
   it('fail where they cannot be asked for, or were passed on too often', async () => {
     const a = newHost();
     const run = await openRun(
