@@ -8,7 +8,7 @@ import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord, NotedHost, OpenChunk } from '../model/stores.ts';
 import type { NewWishes } from './host-wishes.ts';
 import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from '../decide/ban-policy.ts';
-import { hasMoreWork, type World } from '../model/world.ts';
+import { hasMoreWork, mayHaveMoved, type World } from '../model/world.ts';
 
 /** What a heartbeat has changed, and what its sender is asked for in return. */
 export interface Effects {
@@ -123,4 +123,4 @@ function pauseOf({ nowMs, run }: World): Pick<Orders, 'pausedUntil'> {
  * shard is not sealed), so that it can take products of a lost, banned or slow one.
  */
 const mayGetMore = (world: World, serves: boolean, awaited: boolean): boolean =>
-  (serves && (awaited || hasMoreWork(world))) || isReturnExpected(world);
+  (serves && (awaited || hasMoreWork(world) || mayHaveMoved(world))) || isReturnExpected(world);

@@ -22,7 +22,7 @@ import { canFill } from './slot-attempts.ts';
 import { regionNamed, type RegionState } from '../model/regions.ts';
 import { offerTargets } from './shares/offer-targets.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import { hasMoreWork, isDown, type World } from '../model/world.ts';
+import { hasMoreWork, isDown, mayHaveMoved, type World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
 import { isStallCause, stallKind } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
@@ -126,6 +126,7 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
   if (world.nowMs > powerOffAtMs(world.run) || lostRights(world) !== null)
     return world.fleet.all.every((r) => !isOpenEpoch(r));
   if (isReleaseOver(world)) return world.fleet.all.every((r) => isGivenUp(r) && r.manifestKey !== null);
+  if (mayHaveMoved(world) && !isDraining(world)) return false;
   const slots = world.fleet.slotCount(world.run.plan);
   for (let slot = 0; slot < slots; slot++) {
     const record = latest.get(slot);

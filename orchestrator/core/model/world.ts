@@ -69,12 +69,16 @@ export interface DiscoveryState {
   isOpen: boolean;
 }
 
-/** True while products wait, or some may still be added: instances stay, and empty slots are filled. */
-export const hasMoreWork = ({ work, discovery, totals }: Pick<Observed, 'work' | 'discovery' | 'totals'>): boolean =>
-  work.waiting > 0 ||
-  (discovery !== null && (discovery.takable > 0 || discovery.isOpen)) ||
-  // Of many hosts: a part may have products that go on at another one.
-  (work.byHost !== undefined && totals.seen > totals.loaded);
+/** True while products wait, or a discovery may still add some: instances stay, and empty slots are filled. */
+export const hasMoreWork = ({ work, discovery }: Pick<Observed, 'work' | 'discovery'>): boolean =>
+  work.waiting > 0 || (discovery !== null && (discovery.takable > 0 || discovery.isOpen));
+
+/**
+ * Of many hosts: true while a part is not loaded, which may have products that go on at another host. Instances stay
+ * for them, but none is launched before there are any.
+ */
+export const mayHaveMoved = ({ work, totals }: Pick<Observed, 'work' | 'totals'>): boolean =>
+  work.byHost !== undefined && totals.seen > totals.loaded;
 
 /** What the database shows alone, with nothing known of AWS, of the site and of other moments. */
 export const observedInRows = (rows: Pick<Observed, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>): Observed => ({

@@ -252,6 +252,19 @@ describe('winding up', () => {
     expect(decide(stopped)).toContainEqual({ ...release, reason: 'cancelled' });
   });
 
+  it('waits for parts with records that may go on at another host, and launches nothing for them', () => {
+    const work = { ...ALL_GRANTED, byHost: { products: 0, longestMs: 0, restUntilMs: 0 } };
+    const totals = { stored: 0, gone: 0, failed: 0, seen: 2, loaded: 1 };
+    const instances = three(closed);
+    const actions = kindsIn({ instances, work, totals });
+    expect(actions).toContain('load');
+    expect(actions.filter((action) => /^(claim|launch|move-run)/.test(action))).toEqual([]);
+    expect(kindsIn({ instances, work, totals: { ...totals, loaded: 2 } })).toContain('move-run');
+    expect(kindsIn({ instances, work: ALL_GRANTED, totals })).toContain('move-run');
+    const run = aRun();
+    expect(kindsIn({ run, nowMs: drainAtMs(run) + 1, instances, work, totals })).toContain('move-run');
+  });
+
   it('removes the balancer and tracks the last instances even after the end', () => {
     const world = aWorld({
       run: aRun({ phase: 'completed' }),

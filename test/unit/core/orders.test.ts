@@ -43,6 +43,14 @@ describe('ordersFor', () => {
     expect(orders({})).not.toHaveProperty('nextSlices');
   });
 
+  it('leaves an instance open while a part may have records that go on at another host', () => {
+    const totals = { stored: 0, gone: 0, failed: 0, seen: 2, loaded: 1 };
+    const work = { ...ALL_GRANTED, byHost: { products: 0, longestMs: 0, restUntilMs: 0 } };
+    expect(orders({}, idle, { work, totals }).sealed).toBe(false);
+    expect(orders({}, idle, { work, totals: { ...totals, loaded: 2 } }).sealed).toBe(true);
+    expect(orders({}, idle, { work: ALL_GRANTED, totals }).sealed).toBe(true);
+  });
+
   it('says what holds for granted hosts, and what an operator asks of others', () => {
     const note = { delayMs: null, paceMs: null, notBeforeMs: null, refusals: null, denied: null };
     const wish = { paceMs: null, denied: null, wishedAtMs: 1 };
