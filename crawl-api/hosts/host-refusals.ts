@@ -8,6 +8,7 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { Refusals } from '../queue/domain-crawl.ts';
 import type { Queue } from '../queue/queue.ts';
 import { atDomain } from '../queue/records.ts';
+import type { AddressDoubt } from './address-doubt.ts';
 
 export interface HostRefusalsParts {
   queue: Queue;
@@ -15,6 +16,7 @@ export interface HostRefusalsParts {
   coolDownMs: number;
   /** The next owner of the host must know it before the host is asked again. */
   onNews: () => void;
+  doubt: Pick<AddressDoubt, 'refused'>;
 }
 
 export class HostRefusals implements Refusals {
@@ -31,13 +33,14 @@ export class HostRefusals implements Refusals {
     evidence: Evidence,
     { domain, minMs }: { domain: number; minMs: number },
   ): void {
-    const { queue, clock, coolDownMs, onNews } = this.#parts;
+    const { queue, clock, coolDownMs, onNews, doubt } = this.#parts;
     const { bans } = queue.state.at(domain);
     const untilMs = clock.now() + Math.max(restAfterBanMs(coolDownMs, 1), minMs);
     if (bans > 0 || untilMs >= queue.deadlineMs) {
       const detail = `the host refuses this address (${describeRule(evidence)})`;
       queue.note({ t: 'given-up', reason: 'banned', detail, ...atDomain(domain) });
     } else queue.note({ t: 'rested', untilMs, evidence, ...atDomain(domain) });
+    doubt.refused(domain);
     onNews();
   }
 

@@ -10,6 +10,8 @@ interface HostWatchParts {
   isSuspected: () => boolean;
   /** It has refused a page for the first time. */
   onRefusal: () => void;
+  /** One of its pages was right. */
+  onRight: () => void;
 }
 
 export class HostWatch extends AddressWatch {
@@ -25,6 +27,7 @@ export class HostWatch extends AddressWatch {
       if (this.#parts.isSuspected()) return 'ban';
       this.#parts.onRefusal();
     }
+    if (judgement.kind === 'right') this.#parts.onRight();
     const advice = super.seen(judgement, known);
     // No page was ever right there: a parked name, or another kind of page than the mapping reads.
     return advice === 'suspect' ? 'accept' : advice;

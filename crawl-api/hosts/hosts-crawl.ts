@@ -20,6 +20,7 @@ import { type CrawlEnd, CrawlEnding } from '../queue/crawl-ending.ts';
 import { DomainCrawl } from '../queue/domain-crawl.ts';
 import { toFailure } from '../queue/item-result.ts';
 import { untilWritten } from '../queue/journal-writer.ts';
+import { AddressDoubt } from './address-doubt.ts';
 import { HostPolicy, type HostPolicyParts } from './host-policy.ts';
 import { HostRefusals } from './host-refusals.ts';
 import { HostWatch } from './host-watch.ts';
@@ -66,6 +67,7 @@ export class HostsCrawl implements Crawl {
   readonly #ending: CrawlEnding;
   readonly #refusals: HostRefusals;
   readonly #network = new NetworkWatch();
+  readonly #doubt = new AddressDoubt();
   readonly #turns = new AddressTurns();
   readonly #changed = new SignalFlag();
   readonly #open = new Map<number, OpenHost>();
@@ -91,13 +93,22 @@ export class HostsCrawl implements Crawl {
     this.#size = site.pagesAtOnce ?? 1;
     this.#places = new Places(this.#size);
     this.#ending = new CrawlEnding(queue, clock);
-    this.#refusals = new HostRefusals({ queue, clock, coolDownMs: site.ban.coolDownMs, onNews });
+    this.#refusals = new HostRefusals({
+      queue,
+      clock,
+      coolDownMs: site.ban.coolDownMs,
+      onNews,
+      doubt: this.#doubt,
+    });
     // After a restart all hosts are new here that still have products.
     for (const { domain } of queue.state.items.in('pending', 'postponed', 'held')) queue.state.items.fresh.add(domain);
   }
 
   get problem(): string | null {
-    return this.#network.isDown ? 'no host answers: is the network of this machine up?' : null;
+    if (this.#network.isDown) return 'no host answers: is the network of this machine up?';
+    return this.#doubt.isDoubted
+      ? 'a third of the hosts that were right refuse this address: is it banned by who serves many of them? Another address would show it'
+      : null;
   }
 
   wake(): void {
@@ -207,7 +218,7 @@ export class HostsCrawl implements Crawl {
       queue.recordRefusal(domain);
       onNews();
     };
-    const watch = new HostWatch({ isSuspected, onRefusal });
+    const watch = new HostWatch({ isSuspected, onRefusal, onRight: () => this.#doubt.right(domain) });
     const crawl = new DomainCrawl({
       ...this.#p,
       domain,

@@ -235,6 +235,36 @@ describe('the crawl of many hosts', () => {
     expect(Object.values(scene.outcomes()).sort()).toEqual(['banned', 'banned', 'banned', 'banned', 'stored']);
   });
 
+  it('says that its address is in doubt when a third of the last hosts refuse it that were right before', async () => {
+    let refusing = 0;
+    const numberOf = (url: string): number => Number(/h(\d+)\./.exec(url)?.[1]);
+    const scene = await openHostScene({
+      world: (url) => (numberOf(url) < refusing ? refused(403) : fine(url)),
+      pagesAtOnce: 8,
+    });
+    const hosts = Array.from({ length: 30 }, (_, i) => `h${i}.example`);
+    await scene.give(hosts.map((host) => page(host, '1')));
+    await scene.run(60_000);
+    expect(scene.problem()).toBeNull();
+    refusing = 9;
+    await scene.give(hosts.flatMap((host) => ['2', '3', '4'].map((name) => page(host, name))));
+    await scene.run(HOUR);
+    expect(scene.problem()).toBeNull();
+    refusing = 10;
+    await scene.give(hosts.flatMap((host) => ['5', '6', '7'].map((name) => page(host, name))));
+    await scene.run(HOUR);
+    expect(scene.problem()).toMatch(/a third of the hosts/);
+  });
+
+  it('does not doubt its address for hosts that were never right', async () => {
+    const scene = await openHostScene({ world: () => refused(403), pagesAtOnce: 8 });
+    await scene.give(
+      Array.from({ length: 60 }, (_, i) => ['1', '2'].map((name) => page(`h${i}.example`, name))).flat(),
+    );
+    await scene.run(HOUR);
+    expect(scene.problem()).toBeNull();
+  });
+
   it('takes a redirect to the home page for a page that is gone, where none was right', async () => {
     const world = (url: string) => (url.includes('/old') ? toElsewhere(new URL('/', url).href) : fine(url));
     const scene = await openHostScene({ world });
