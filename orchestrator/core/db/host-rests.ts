@@ -8,7 +8,6 @@ import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import { NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
 import { CHUNKS, isSlice } from './chunk-rows.ts';
 import { grantedChunks } from './grants.ts';
-import { gapOf, type HostRow } from './host-rows.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 const INSTANCES = 'crawlfleet_instances';
@@ -58,7 +57,7 @@ export async function restForGap(
 ): Promise<void> {
   for (const piece of inPieces([...hosts].sort(), LIST)) {
     const own = trx(HOSTS).where({ run_id: runId }).whereIn('host', piece).orderBy('host').forUpdate();
-    const rows = (await rowsOf<HostRow>(own)).map((row) => {
+    const rows = (await rowsOf<Asked & { host: string }>(own)).map((row) => {
       const freeAtMs = nowMs + gapOf(row, intervalMs);
       return { host: row.host, not_before: Math.max(toNumber(row.not_before), freeAtMs) };
     });
@@ -108,6 +107,10 @@ export async function withRests<T extends Asked>(knex: Knex, rows: readonly T[])
     return { ...row, not_before: Math.max(toNumber(row.not_before), Math.ceil(freeAtMs + ownGapMs(row))) };
   });
 }
+
+/** The time from one request to the next at a host, by what it and an operator ask for. */
+export const gapOf = ({ delay_ms, pace_ms }: Pick<Asked, 'delay_ms' | 'pace_ms'>, intervalMs: number): number =>
+  Math.ceil(hostGapMs(intervalMs, Math.max(toNumber(delay_ms), toNumber(pace_ms))));
 
 /** Who had the last grant; nobody for a host that was never granted. */
 const ownerOf = ({ run_id, slot, epoch }: Asked): Key[] =>

@@ -1,6 +1,5 @@
 /** Rows of crawlfleet_hosts: what is known of each host over all runs of a database. */
 import type { Knex } from 'knex';
-import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { REFUSALS } from '../../../shared/wire/callbacks.ts';
 import type { HostNote, HostRecord, HostWish, NotedHost } from '../model/stores.ts';
@@ -30,10 +29,6 @@ export interface HostRow {
   pace_ms: SqlNumber | null;
   wished_at: SqlNumber | null;
 }
-
-/** The time from one request to the next at a host, by what it and an operator ask for. */
-export const gapOf = ({ delay_ms, pace_ms }: Pick<HostRow, 'delay_ms' | 'pace_ms'>, intervalMs: number): number =>
-  Math.ceil(hostGapMs(intervalMs, Math.max(toNumber(delay_ms), toNumber(pace_ms))));
 
 /** What a grant writes: who has the host, and its products in the chunks granted. */
 export type Claim = Pick<HostRow, 'host' | 'refusals'> & { run_id: string; first_n: number; last_n: number } & EpochId;

@@ -14,8 +14,8 @@ import { limitsOf, powerOffAtMs } from '../model/run-deadlines.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import type { HostAsker, HostInUse, RunRecord } from '../model/stores.ts';
 import { type ChunkRow, CHUNKS, ITEMS } from './chunk-rows.ts';
-import { withRests } from './host-rests.ts';
-import { gapOf, type HostRow } from './host-rows.ts';
+import { gapOf, withRests } from './host-rests.ts';
+import type { HostRow } from './host-rows.ts';
 import type { HeldLease } from './locks.ts';
 import { inPieces, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
