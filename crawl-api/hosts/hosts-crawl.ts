@@ -315,7 +315,7 @@ export class HostsCrawl implements Crawl {
     return refused && bans === 0 && lastStartMs === null;
   }
 
-  /** Nobody is here to ask once more as its owner before would have: that would be a robots.txt and a page. */
+  /** The owner before would have sent one more page; a new owner would have to send a robots.txt request as well. */
   #rest(domain: number): void {
     const evidence = createEvidence('refused-before', `http://${this.#p.queue.state.hostOf(domain)}/`, null);
     try {

@@ -112,7 +112,7 @@ export async function withRests<T extends Asked>(knex: Knex, rows: readonly T[])
 export const gapOf = ({ delay_ms, pace_ms }: Pick<Asked, 'delay_ms' | 'pace_ms'>, intervalMs: number): number =>
   Math.ceil(hostGapMs(intervalMs, Math.max(toNumber(delay_ms), toNumber(pace_ms))));
 
-/** Who had the last grant; nobody for a host that was never granted. */
+/** The instance that had the last grant; none for a host that was never granted. */
 const ownerOf = ({ run_id, slot, epoch }: Asked): Key[] =>
   run_id === null || slot === null || epoch === null ? [] : [{ run_id, slot, epoch }];
 

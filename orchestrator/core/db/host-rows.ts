@@ -146,7 +146,7 @@ export function readHost(db: Database, host: string): Promise<HostRecord | null>
 }
 
 /**
- * Removes the rows of hosts that say nothing to any run to come: nobody denies or paces them, they do not rest, and no
+ * Removes the rows of hosts that no later run needs: they are neither denied nor paced, they do not rest, and no
  * run has had them since `beforeMs`, nor any that is not over. Returns how many.
  */
 export async function pruneHosts(

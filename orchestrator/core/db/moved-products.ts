@@ -1,6 +1,6 @@
 /**
- * Products that go on at another host: their page, or the robots.txt that holds for it, has moved there. Whoever found
- * that must not ask there, so they get new numbers, and chunks that are granted together with that host.
+ * Products that go on at another host: their page, or the robots.txt that holds for it, has moved there. The
+ * instance that found it must not ask there, so they get new numbers, and chunks that are granted with that host.
  */
 import type { Knex } from 'knex';
 import { ANY_HOST, isAnyHost } from '../../../shared/domain/domains.ts';

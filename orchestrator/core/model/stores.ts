@@ -607,7 +607,7 @@ export interface WorkStore extends WorkReader {
    * that is sooner. What the hosts themselves have asked for stays.
    */
   freeHosts(at: EpochId, freeAtMs: number): Promise<void>;
-  /** Moves all rests of hosts that end after `afterMs` by so many milliseconds: the clock has been set by that. */
+  /** Moves the rests of hosts that end after `afterMs`, because the clock has been set. @param byMs milliseconds */
   moveRests(byMs: number, afterMs: number): Promise<void>;
   /**
    * Takes back those of the chunks that (slot, epoch) still owns in that generation, each as its next generation;

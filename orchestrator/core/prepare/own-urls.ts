@@ -131,8 +131,7 @@ function* byHost(found: ListedHosts): Generator<Uint32Array> {
 const fullestFirst = (hosts: readonly HostRecords[]): HostRecords[] => hosts.toSorted((a, b) => b.records - a.records);
 
 /**
- * Places in the list: of each of these hosts, one after the other, so many of the first products; then those without a
- * URL to request.
+ * Places in the list: the first `products` of each host, host by host, then the products without a URL to request.
  */
 function placesOf(
   { hosts, hostAt }: ListedHosts,

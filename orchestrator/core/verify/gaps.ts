@@ -198,7 +198,7 @@ export class Gaps {
 
   /** Such a line is logged when a request follows: a log that has more would take memory for them. */
   #checkFollowed({ size }: { size: number }): void {
-    if (size > this.#requests) throw new Error('it tells of more domains than requests');
+    if (size > this.#requests) throw new Error('it names more domains than requests');
   }
 
   #checkDomain(domain: number): void {

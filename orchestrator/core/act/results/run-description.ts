@@ -21,6 +21,7 @@ export const REBUILT = 'rebuilt';
 
 /** Products in one list object: some 2 MB of text. */
 const LIST_PRODUCTS = 50_000;
+/** Lines that are strings at a time. */
 const LINES = 1_000;
 /** The largest list, and the largest of its lines: 50,000 IDs of 2,000 bytes, each of them escaped. */
 const LIST_BYTES = { text: 700_000_000, line: 20_000 };
