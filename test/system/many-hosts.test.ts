@@ -89,19 +89,6 @@ describe('a run over many hosts', () => {
       if (namespace === null) return context.skip('no mount namespace for this user');
       const { exitCode, report, stderr } = await fleet.dryRun();
       const ledger = await world.ledger();
-      (await import('node:fs')).writeFileSync(
-        '/tmp/chunks.json',
-        JSON.stringify(await fleet.query('select * from crawlfleet_chunks order by idx')),
-      );
-      (await import('node:fs')).writeFileSync(
-        '/tmp/items.json',
-        JSON.stringify(await fleet.query('select * from crawlfleet_items order by n')),
-      );
-      (await import('node:fs')).writeFileSync(
-        '/tmp/parts.json',
-        JSON.stringify(await fleet.query('select * from crawlfleet_parts')),
-      );
-      (await import('node:fs')).writeFileSync('/tmp/ledger.json', JSON.stringify(ledger.requests));
       const seen = JSON.stringify(report.reasons);
       expect({ exitCode, seen }, stderr).toEqual({ exitCode: 0, seen });
       expect(ledger.groupsFasterThan(INTERVAL_MS)).toEqual([]);
