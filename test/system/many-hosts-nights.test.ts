@@ -1,66 +1,108 @@
 /**
- * What a night over many hosts leaves: the next one goes on with it, and `retry` takes what has failed.
+ * What a night over many hosts leaves: the next one goes on with it, `retry` takes what has failed, and the bucket has
+ * all of it.
  *
  * @module-tag nightly
  */
-import { expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import type { HostSpec } from '../support/sites/host-spec.ts';
-import { openHostWorld } from '../support/sites/host-world.ts';
+import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
 import { underHostsFile } from '../support/sites/under-hosts-file.ts';
-import { endOf } from './fleet.ts';
+import { type Config, endOf, type Fleet } from './fleet.ts';
 import { makeHostFleet } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
 /** More than a night of 45 seconds allows. */
 const LONG = 120;
-const HOSTS: readonly HostSpec[] = [
-  { name: 'long.test', pages: LONG },
-  { name: 'closed.test', pages: 2, robots: { status: 503 } },
-];
 
-it('is continued by the next night, and tried again', async (context) => {
-  const world = await openHostWorld({ hosts: HOSTS });
+let opened: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const end of opened.toReversed()) await end();
+  opened = [];
+});
+
+/** A list with pages of `hosts`, and further hosts beside it; null where this user may not have names of its own. */
+async function open(
+  hosts: readonly HostSpec[],
+  { products, unlisted = [] }: { products?: Config; unlisted?: readonly HostSpec[] } = {},
+): Promise<{ world: HostWorld; fleet: Fleet } | null> {
+  const world = await openHostWorld({ hosts: [...hosts, ...unlisted] });
+  opened.push(() => world.close());
   const namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-  if (namespace === null) {
-    await world.close();
-    return context.skip('no mount namespace for this user');
-  }
+  if (namespace === null) return null;
+  opened.push(() => namespace.remove());
   const fleet = await makeHostFleet({
     world,
-    hosts: HOSTS,
+    hosts,
     engine: 'sqlite',
     prefix: namespace.prefix,
     config: {
       site: { interval: `${INTERVAL_MS}ms`, pages_at_once: 4 },
-      products: { recrawl: { base: '30d' } },
+      ...(products !== undefined && { products }),
       run: { deadline: '45s', min_instances: 2 },
     },
   });
-  try {
-    const stored = async (): Promise<number> => (await fleet.query('select product_id from product_snapshots')).length;
+  opened.push(() => fleet.remove());
+  return { world, fleet };
+}
 
-    const first = await fleet.dryRun();
-    expect(first.report.products.planned).toBeLessThan(LONG);
-    expect(first.report.products.reasons).toMatchObject({ robots: 2 });
-    const after = await stored();
-    expect(after).toBe(first.report.products.stored);
+it('is continued by the next night, and tried again', async (context) => {
+  const hosts: HostSpec[] = [
+    { name: 'long.test', pages: LONG },
+    { name: 'closed.test', pages: 2, robots: { status: 503 } },
+  ];
+  const stage = await open(hosts, { products: { recrawl: { base: '30d' } } });
+  if (stage === null) return context.skip('no mount namespace for this user');
+  const { world, fleet } = stage;
+  const stored = async (): Promise<number> => (await fleet.query('select product_id from product_snapshots')).length;
 
-    await world.change('closed.test', { robots: { text: '' } });
-    const again = await endOf(fleet.start('retry', '--reason', 'robots', '--json'));
-    expect(again.report.products, again.stderr).toMatchObject({ planned: 2, stored: 2 });
-    expect(await stored()).toBe(after + 2);
+  const first = await fleet.dryRun();
+  expect(first.report.products.planned).toBeLessThan(LONG);
+  expect(first.report.products.reasons).toMatchObject({ robots: 2 });
+  const after = await stored();
+  expect(after).toBe(first.report.products.stored);
 
-    const second = await fleet.dryRun();
-    expect(await stored()).toBe(after + 2 + second.report.products.stored);
-    const ledger = await world.ledger();
-    // Each page was asked for once, over all three runs.
-    const paths = ledger.pagesOf('long.test').map(({ path }) => path);
-    expect(paths).toHaveLength(new Set(paths).size);
-    expect(ledger.groupsFasterThan(INTERVAL_MS)).toEqual([]);
-    expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
-  } finally {
-    await fleet.remove();
-    await world.close();
-    namespace.remove();
-  }
+  await world.change('closed.test', { robots: { text: '' } });
+  const again = await endOf(fleet.start('retry', '--reason', 'robots', '--json'));
+  expect(again.report.products, again.stderr).toMatchObject({ planned: 2, stored: 2 });
+  expect(await stored()).toBe(after + 2);
+
+  const second = await fleet.dryRun();
+  expect(await stored()).toBe(after + 2 + second.report.products.stored);
+  const ledger = await world.ledger();
+  // Each page was asked for once, over all three runs.
+  const paths = ledger.pagesOf('long.test').map(({ path }) => path);
+  expect(paths).toHaveLength(new Set(paths).size);
+  expect(ledger.groupsFasterThan(INTERVAL_MS)).toEqual([]);
+  expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
+});
+
+it('is loaded from the bucket when the database has lost it, with the records that have moved', async (context) => {
+  const moved = (name: string, to: string): HostSpec => ({
+    name,
+    pages: 4,
+    robots: { redirectTo: `http://${to}:{port}/robots.txt` },
+    behaviour: { redirectTo: `http://${to}:{port}{path}` },
+  });
+  const stage = await open([{ name: 'here.test', pages: 5 }, moved('old.test', 'newer.test')], {
+    unlisted: [moved('newer.test', 'newest.test'), { name: 'newest.test', pages: 4 }],
+  });
+  if (stage === null) return context.skip('no mount namespace for this user');
+  const { fleet } = stage;
+  const rows = (): Promise<unknown> =>
+    fleet.query('select product_id, title, price, url from product_snapshots order by product_id');
+
+  const { report, stderr } = await fleet.dryRun();
+  expect(report.products, stderr).toMatchObject({ planned: 9, stored: 9 });
+  const before = await rows();
+  const tables = await fleet.query("select name from sqlite_master where type = 'table' and name like 'crawlfleet%'");
+  for (const { name } of tables) await fleet.query(`drop table ${String(name)}`);
+  await fleet.query('drop table product_snapshots');
+
+  const loaded = await fleet.run('load', report.run, '--json');
+  expect(JSON.parse(loaded.stdout), loaded.stderr).toMatchObject({ state: 'completed', products: { stored: 9 } });
+  expect(await rows()).toEqual(before);
+  const verified = await fleet.run('verify', report.run, '--json');
+  expect(verified.exitCode, verified.stdout).toBe(0);
 });

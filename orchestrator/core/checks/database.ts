@@ -11,7 +11,7 @@ import { describeRules, readRules } from '../db/table-rules.ts';
 import { checkResultTable } from '../db/result-table.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { isRebuilt } from '../act/results/recover.ts';
+import { isRebuilt } from '../model/rebuilt-run.ts';
 import { createReaders } from '../db/create-stores.ts';
 import { unfinishedRuns } from '../lookup/find-run.ts';
 import { holderText, livingHolder, lockNamesOfConfig } from '../lookup/run-lock.ts';

@@ -7,6 +7,7 @@ import { ledgerDetail } from '../../../shared/domain/failure-kind.ts';
 import { countLeftOut, type LeftOutCounts, pagesLeftOut, sumLeftOut } from '../../../shared/domain/left-out.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
+import { isMoved } from '../model/part-results.ts';
 import type { PartId } from '../model/stores.ts';
 import { type AssertCounts, sumAssertCounts } from '../model/assertions.ts';
 import { assertRows } from './assert-rows.ts';
@@ -15,9 +16,10 @@ import type { Database } from './connect.ts';
 import type { KeptPage, PartIntake } from './data-feature.ts';
 import { GrantedProducts } from './grants.ts';
 import { closeSettled } from './host-slices.ts';
-import { isMoved, type MovableItem, moveProducts } from './moved-products.ts';
+import { type MovableItem, moveProducts } from './moved-products.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { countMarks, marksOf, type ShownCounts, sumMarks } from './ambiguous-values.ts';
 import { stageRows, type StoredResult } from './stage-rows.ts';
 
@@ -75,7 +77,7 @@ interface Load {
 export async function loadResults(trx: Knex.Transaction, db: Database, load: Load): Promise<LoadCounts> {
   const { runId, shape, nowMs } = load;
   const results = await grantedResults(trx, load);
-  const locked = await lockOpen(trx, db, runId, results);
+  const locked = await lockOpen(trx, db, load, results);
   const { open, passedOn } = await passOnMoved(trx, db, load, locked);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
   const { fresh: read = [], unchanged = [] } = Object.groupBy(stored, (s) =>
@@ -161,12 +163,17 @@ interface OpenResult {
 async function lockOpen(
   trx: Knex.Transaction,
   { engine }: Database,
-  runId: string,
+  { runId, shape }: Load,
   results: readonly ItemResult[],
 ): Promise<OpenResult[]> {
   const byN = new Map<number, ItemResult>();
   for (const result of results) if (!byN.has(result.n)) byN.set(result.n, result);
   const open: OpenResult[] = [];
+  if (shape.renumberedFrom !== null) {
+    const renumbered = [...byN.values()].filter(({ n }) => n > shape.renumberedFrom!);
+    for (const { n } of renumbered) byN.delete(n);
+    open.push(...(await lockRenumbered(trx, runId, shape.renumberedFrom, renumbered)));
+  }
   const numbers = [...byN.keys()].sort((a, b) => a - b);
   for (const narrow of onNumbers(engine, numbers)) {
     const columns = [...ITEM_COLUMNS, 'moves', 'outcome'] as const;
@@ -187,10 +194,41 @@ async function lockOpen(
   return open.sort((a, b) => (a.result.id < b.result.id ? -1 : 1));
 }
 
+/**
+ * The results of open products that have moved, told by their URLs: all that lead to one page have the same results.
+ * @param from what has a higher number has moved
+ */
+async function lockRenumbered(
+  trx: Knex.Transaction,
+  runId: string,
+  from: number,
+  results: readonly ItemResult[],
+): Promise<OpenResult[]> {
+  const byUrl = Map.groupBy(results, ({ id }) => id);
+  const open: OpenResult[] = [];
+  for (const urls of inPieces([...byUrl.keys()], LIST)) {
+    const rows = await rowsOf<MovableItem>(
+      trx(ITEMS)
+        .where({ run_id: runId, outcome: null })
+        .where('n', '>', from)
+        .where((is) => is.whereIn('moved_to', urls).orWhere((own) => own.whereNull('moved_to').whereIn('path', urls)))
+        .orderBy('n')
+        .forUpdate()
+        .select(...ITEM_COLUMNS, 'moves')
+        .options({ timeout: LONG_STATEMENT_MS }),
+    );
+    for (const item of rows) {
+      const result = byUrl.get(idOnWire(item))?.shift();
+      if (result !== undefined) open.push({ item, result: ofProduct(item, result) });
+    }
+  }
+  return open;
+}
+
 /** A result as the product's own, whatever the instance knows it by: where its page has moved to, its request ended. */
-function ofProduct({ product_id: id, path, moved_to }: MovableItem, result: ItemResult): ItemResult {
-  if (moved_to === null || path === null) return { ...result, id };
-  const own = { ...result, id, url: path };
+function ofProduct({ n, product_id: id, path, moved_to }: MovableItem, result: ItemResult): ItemResult {
+  if (moved_to === null || path === null) return { ...result, n, id };
+  const own = { ...result, n, id, url: path };
   return own.outcome === 'stored' ? { ...own, finalUrl: own.finalUrl ?? result.url } : own;
 }
 

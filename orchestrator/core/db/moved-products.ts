@@ -9,8 +9,9 @@ import { hostGapMs } from '../../../shared/domain/host-policy.ts';
 import { ROBOTS_PATH } from '../../../shared/domain/robots.ts';
 import { MAX_REDIRECTS } from '../../../shared/domain/same-site.ts';
 import type { ChunkRange } from '../../../shared/domain/sharing.ts';
-import type { ItemResult, Move } from '../../../shared/wire/part.ts';
+import type { Move } from '../../../shared/wire/part.ts';
 import { COMMON_FROM } from '../decide/end/shared-results.ts';
+import type { MovedOn } from '../model/part-results.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { cutByHost, inCrawlOrder } from '../plan/cut-hosts.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -29,16 +30,11 @@ const LIST = 500;
 /** An open product, and how often it was passed on before; null: never. */
 export type MovableItem = OpenItem & { moves: number | null };
 
-type Failed = Extract<ItemResult, { outcome: 'failed' }>;
-
 /** A result of an open product that goes on elsewhere. */
 export interface MovedResult {
   item: MovableItem;
-  result: Failed & { moved: Move };
+  result: MovedOn;
 }
-
-export const isMoved = (result: ItemResult): result is MovedResult['result'] =>
-  result.outcome === 'failed' && result.moved !== undefined;
 
 /**
  * Makes these locked products wait as products of the hosts that they have moved to. Returns their new numbers by the

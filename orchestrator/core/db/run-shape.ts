@@ -2,6 +2,7 @@
 import type { Knex } from 'knex';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type Column, columnsOf, hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
+import { isRebuilt } from '../model/rebuilt-run.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { Assertions } from '../model/assertions.ts';
 import { titleFields } from '../decide/end/shared-results.ts';
@@ -9,7 +10,7 @@ import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { LANDING_COLUMN, STAMP_COLUMN, type StagedNumber, stagingName, ambiguousColumns } from './staging.ts';
 import { type ColumnInfo, findColumn, readTable } from './table-info.ts';
-import { rowOf } from './rows.ts';
+import { rowOf, type SqlNumber, toNumber } from './rows.ts';
 
 export interface RunShape {
   mapping: Mapping;
@@ -35,11 +36,19 @@ export interface RunShape {
   assertions: Assertions;
   /** True when only results for products that were granted to their instance count. */
   grantsKept: boolean;
+  /**
+   * Of a run that was rebuilt from the bucket: the last number of its list. Products behind it have moved, and are not
+   * numbered as in the database that was lost. Null: all numbers are those that instances know.
+   */
+  renumberedFrom: number | null;
 }
+
+type Columns = Record<'settings' | 'private_key', string> & { planned: SqlNumber };
 
 /** Throws `run-unknown`, and `internal` when the staging table is gone. */
 export async function readRunShape(knex: Knex, db: Database, runId: string): Promise<RunShape> {
-  const settings = await readSettings(knex, runId);
+  const run = await readRun<Columns>(knex, runId, 'settings', 'private_key', 'planned');
+  const settings = JSON.parse(run.settings) as RunSettings;
   const staging = stagingName(runId);
   const info = await readTable(knex, db, staging);
   const crawledAt = info && findColumn(info, 'crawled_at');
@@ -63,6 +72,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     crawledAt,
     assertions: new Assertions(settings.mapping),
     grantsKept: settings.grantsKept === true,
+    renumberedFrom: isRebuilt({ privateKey: run.private_key }) ? toNumber(run.planned) : null,
   };
 }
 

@@ -2,7 +2,7 @@
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { isRebuilt } from '../act/results/recover.ts';
+import { isRebuilt } from '../model/rebuilt-run.ts';
 import type { Config } from '../config/load-config.ts';
 import { unfinishedRuns } from '../lookup/find-run.ts';
 import { livingHolder, lockNamesOfConfig, lockNamesOfRun } from '../lookup/run-lock.ts';

@@ -10,16 +10,15 @@ import {
   type BucketEpoch,
   closeRebuilt,
   isOver,
-  isRebuilt,
   listEpochs,
   loadEpochs,
   noteUnknownEpochs,
   noteUnproven,
   provenEpochs,
-  rebuiltRun,
 } from '../act/results/recover.ts';
 import { readProductList, readRunDescription } from '../act/results/run-description.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
+import { isRebuilt, rebuiltRun } from '../model/rebuilt-run.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { createStores } from '../db/create-stores.ts';
 import { migrate } from '../db/migrate.ts';

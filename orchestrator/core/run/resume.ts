@@ -3,7 +3,7 @@ import type { Caller, Output } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { remembered } from '../main-server.ts';
-import { isRebuilt } from '../act/results/recover.ts';
+import { isRebuilt } from '../model/rebuilt-run.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { createStores } from '../db/create-stores.ts';
 import { migrate } from '../db/migrate.ts';

@@ -3,7 +3,7 @@ import type { DaemonOptions } from '../../core/feature.ts';
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { isRebuilt } from '../../core/act/results/recover.ts';
+import { isRebuilt } from '../../core/model/rebuilt-run.ts';
 import { reportOf } from '../../core/decide/end/report.ts';
 import { openDatabase } from '../../core/db/connect.ts';
 import { createReaders } from '../../core/db/create-stores.ts';

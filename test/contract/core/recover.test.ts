@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import { ANY_HOST } from '../../../shared/domain/domains.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { createKeyPair, importPrivateKey, importPublicKey, type KeyPair } from '../../../shared/wire/signature.ts';
@@ -12,13 +14,13 @@ import {
   noteUnknownEpochs,
   noteUnproven,
   provenEpochs,
-  rebuiltRun,
 } from '../../../orchestrator/core/act/results/recover.ts';
 import {
   readProductList,
   readRunDescription,
   writeRunDescription,
 } from '../../../orchestrator/core/act/results/run-description.ts';
+import { rebuiltRun } from '../../../orchestrator/core/model/rebuilt-run.ts';
 import type { NewRun } from '../../../orchestrator/core/model/stores.ts';
 import { createResultTable } from '../../../orchestrator/core/db/result-table.ts';
 import { onBothEngines } from './db/harness.ts';
@@ -29,6 +31,16 @@ import { features } from '../../support/features.ts';
 const importedPair = (run: NewRun): KeyPair => ({
   privateKey: importPrivateKey(run.privateKey),
   publicKey: importPublicKey(run.publicKey),
+});
+
+/** Results of a run over many hosts: the record is known by its URL. */
+const found = (n: number, id: string, title: string): ItemResult => ({ ...titled(n, title), id, url: id });
+const led = (n: number, id: string, page: string): ItemResult => ({
+  ...(unreadable(n) as Extract<ItemResult, { outcome: 'failed' }>),
+  id,
+  url: id,
+  reason: 'redirect',
+  moved: { page },
 });
 
 onBothEngines('A run that the database has lost', (bench, engine) => {
@@ -59,13 +71,9 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
       async () => {
         if (await stores.runs.get(runId)) return;
         const run = rebuiltRun(description);
+        const { ids, ...products } = await readProductList(stage.objects, description);
         await createResultTable(db, run.settings.results, run.settings.mapping, features);
-        await stores.runs.create(
-          run,
-          (await readProductList(stage.objects, description)).ids,
-          fence,
-          stage.clock.now(),
-        );
+        await stores.runs.create({ ...run, ...products }, ids, fence, stage.clock.now());
       },
       async () => {
         await noteUnproven(core, listed, epochs);
@@ -103,6 +111,52 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     await recover(stage, run.id);
     expect((await stage.rows(run)).map((r) => r[0])).toEqual(['p1', 'p2', 'p4']);
     expect(await stage.verdict(run.id)).toMatchObject({ holds: true });
+  });
+
+  it('has the records that have moved, whatever number each has now, and in which order the parts are found', async () => {
+    const stage = new ResultsStage(bench());
+    const run = aNewRun(`moved_${engine}_${++tables}`, 4);
+    run.settings.site.productUrl = ANY_HOST;
+    const [a, b, c, d] = [
+      'https://a.example/',
+      'https://b.example/',
+      'https://c.example/',
+      'https://d.example/',
+    ] as const;
+    const urls = new Map([a + 1, a + 2, b + 3, c + 4].map((url, i) => [`p${i + 1}`, url]));
+    await writeRunDescription(stage.objects, { ...run, urls }, idsOf(run), systemClock);
+    // As the lost database had numbered them: p2 and p3 are 6 and 5 at one page, p4 is 7 at b, and then 8 at d.
+    const epochs = [
+      [found(1, a + 1, 'one'), found(8, d + 4, 'four')],
+      [led(7, b + 4, d + 4), found(6, c + 2, 'two and three'), found(5, c + 2, 'two and three')],
+      [led(2, a + 2, c + 2), led(3, b + 3, c + 2), led(4, c + 4, b + 4)],
+    ];
+    for (const [slot, results] of epochs.entries())
+      await stage.putManifest(run, slot, [await stage.putPart(run, { slot, seq: 0 }, results)]);
+    const listed = await listEpochs(stage.objects, run.id);
+    expect(await isOver(stage.objects, run, listed, stage.clock.now())).toBe(true);
+    await recover(stage, run.id);
+    await recover(stage, run.id);
+    expect(await stage.rows(run)).toEqual([
+      ['p1', 'one', run.id],
+      ['p2', 'two and three', run.id],
+      ['p3', 'two and three', run.id],
+      ['p4', 'four', run.id],
+    ]);
+    expect(await stage.verdict(run.id)).toMatchObject({ holds: true, differences: [] });
+  });
+
+  it('is not over while a record that has moved has no result', async () => {
+    const stage = new ResultsStage(bench());
+    const run = aNewRun(`moving_${engine}_${++tables}`, 1);
+    run.settings.site.productUrl = ANY_HOST;
+    const [old, now] = ['https://a.example/1', 'https://b.example/1'];
+    await stage.putManifest(run, 0, [await stage.putPart(run, { slot: 0, seq: 0 }, [led(1, old, now)])]);
+    const isItOver = async (): Promise<boolean> =>
+      isOver(stage.objects, run, await listEpochs(stage.objects, run.id), stage.clock.now());
+    expect(await isItOver()).toBe(false);
+    await stage.putManifest(run, 1, [await stage.putPart(run, { slot: 1, seq: 0 }, [found(2, now, 'one')])]);
+    expect(await isItOver()).toBe(true);
   });
 
   it('leaves a broken part out with an alarm', async () => {

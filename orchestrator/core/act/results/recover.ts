@@ -3,6 +3,7 @@
  * Every step is idempotent; existing rows do not change.
  */
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
+import { isAnyHost } from '../../../../shared/domain/domains.ts';
 import { AppError, describeError } from '../../../../shared/domain/errors.ts';
 import {
   keyDocumentKey,
@@ -13,9 +14,14 @@ import {
 } from '../../../../shared/domain/keys.ts';
 import type { OutcomeCounts } from '../../../../shared/domain/outcome.ts';
 import type { ObjectStore } from '../../../../shared/ports/object-store.ts';
-import { decodeManifest, encodeManifest, type Manifest, readUnsigned } from '../../../../shared/wire/part.ts';
+import {
+  decodeManifest,
+  encodeManifest,
+  type ItemResult,
+  type Manifest,
+  readUnsigned,
+} from '../../../../shared/wire/part.ts';
 import type { LogRef } from '../../../../shared/wire/request-log.ts';
-import type { RunDescription } from '../../../../shared/wire/run-description.ts';
 import {
   createKeyPair,
   ED25519,
@@ -24,16 +30,15 @@ import {
   sha256Hex,
 } from '../../../../shared/wire/signature.ts';
 import type { LaunchRequest } from '../../cloud/compute.ts';
-import type { Plan } from '../../plan/plan.ts';
 import { type Core, storedRun } from '../../model/core.ts';
-import { piecesOf } from '../../model/part-results.ts';
+import { isMoved, piecesOf } from '../../model/part-results.ts';
+import { isRebuilt } from '../../model/rebuilt-run.ts';
 import type { FinishCore } from './finish.ts';
 import { isForeignObject, ourManifest, putManifest, sortManifests } from './close-epoch.ts';
 import { readKeyDocument } from './key-documents.ts';
 import { countProducts, isDamaged, loadPart, readPart, setAside } from './load-parts.ts';
 import { isFromInstance, UNSIGNED } from './part-origin.ts';
 import { REBUILT } from './run-description.ts';
-import type { RunSettings } from '../../model/run-settings.ts';
 import { powerOffAtMs } from '../../model/run-deadlines.ts';
 import type { NewRun, RunRecord } from '../../model/stores.ts';
 
@@ -131,44 +136,52 @@ export async function isOver(
   if (nowMs > powerOffAtMs(run)) return true;
   if (!epochs.every((e) => e.manifests.length > 0)) return false;
   const settled = new Set<number>();
-  for (const [epoch, part] of epochs.flatMap((e) => e.parts.map((p) => [e, p] as const))) {
+  const movedOn = new Set<number>();
+  for (const { epoch, part } of epochs.flatMap(partsOf)) {
     if (!(await isFromInstance({ objects, signatures: ED25519 }, run, epoch, part))) continue;
-    try {
-      for await (const piece of piecesOf(await readPart(objects, part)))
-        for (const { n } of piece) if (n <= run.planned) settled.add(n);
-    } catch (error) {
-      if (!isDamaged(error)) throw error;
-    }
+    await eachResult(objects, part, (result) => {
+      // What has moved has its result under a number behind the list.
+      if (isMoved(result)) movedOn.add(result.n);
+      else if (result.n <= run.planned || isAnyHost(run.settings.site.productUrl)) settled.add(result.n);
+    });
   }
+  for (const n of movedOn) settled.delete(n);
   return settled.size >= run.planned;
 }
 
-/** The row of a run known only from the bucket. Its private key is lost, so no orders can be signed for it. */
-export function rebuiltRun(description: RunDescription): NewRun {
-  return {
-    id: description.run,
-    parentId: description.parent,
-    startedAtMs: Date.parse(description.startedAt),
-    deadlineAtMs: Date.parse(description.deadline),
-    dryRun: description.dryRun,
-    settings: rebuiltSettings(description),
-    plan: description.plan as unknown as Plan,
-    planned: description.planned,
-    duplicates: description.duplicates,
-    privateKey: '',
-    publicKey: description.publicKey,
-  };
+interface EpochPart {
+  epoch: BucketEpoch;
+  part: LogRef;
 }
 
-/** The grants were lost with the database: nothing can be compared with them. */
-function rebuiltSettings({ settings }: RunDescription): RunSettings {
-  // Signed by the run that wrote them from these very types.
-  const { grantsKept: _lost, ...kept } = settings as unknown as RunSettings;
-  return kept;
+const partsOf = (epoch: BucketEpoch): EpochPart[] => epoch.parts.map((part) => ({ epoch, part }));
+
+/** Nothing of a damaged part. */
+async function eachResult(objects: ObjectStore, part: LogRef, use: (result: ItemResult) => void): Promise<void> {
+  try {
+    for await (const piece of piecesOf(await readPart(objects, part))) piece.forEach(use);
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+  }
 }
 
-/** True for a run that was rebuilt from the bucket: it can be loaded but not resumed. */
-export const isRebuilt = (run: Pick<RunRecord, 'privateKey'>): boolean => run.privateKey === '';
+/**
+ * The parts of a rebuilt run so that each comes after the one with the move that a result of it goes back to: its
+ * number was given only when that part was loaded, and is higher than any in there.
+ */
+async function inOrderOfMoves(
+  objects: ObjectStore,
+  planned: number,
+  parts: readonly EpochPart[],
+): Promise<EpochPart[]> {
+  const last = new Map<EpochPart, number>();
+  for (const each of parts) {
+    let n = planned;
+    await eachResult(objects, each.part, (result) => (n = Math.max(n, result.n)));
+    last.set(each, n);
+  }
+  return parts.toSorted((a, b) => last.get(a)! - last.get(b)!);
+}
 
 /**
  * Loads every part of these epochs that is not loaded yet, one at a time, each with its ledger row in one transaction.
@@ -184,23 +197,23 @@ export async function loadEpochs(
   const reported = new Set(entered.map((p) => p.key));
   const settled = new Set(entered.filter((p) => p.state !== 'seen').map((p) => p.key));
   const startedMs = core.clock.now();
-  for (const { slot, epoch, parts, publicKey: stored } of epochs) {
+  const all = epochs.flatMap(partsOf).filter(({ part }) => !settled.has(part.key));
+  const mayHaveMoved = isRebuilt(run) && isAnyHost(run.settings.site.productUrl);
+  for (const { epoch: at, part } of mayHaveMoved ? await inOrderOfMoves(core.objects, run.planned, all) : all) {
+    const { slot, epoch, publicKey: stored } = at;
     // A row of a rebuilt run has the key of its manifest, which may be the run's.
     const publicKey = isRebuilt(run) ? stored : ((await core.fleet.get({ slot, epoch }))?.publicKey ?? stored);
     const bucket = { objects: core.objects, signatures: ED25519 };
-    for (const part of parts) {
-      if (settled.has(part.key)) continue;
-      if (!reported.has(part.key) && !(await isFromInstance(bucket, run, { slot, epoch, publicKey }, part))) {
-        await core.alarm(`part ${part.key} is ignored: ${UNSIGNED}`, { slot, epoch });
-        continue;
-      }
-      const counts = await loadOne(core, slot, epoch, part);
-      if (!counts) continue;
-      sums.parts++;
-      sums.stored += counts.stored;
-      sums.gone += counts.gone;
-      sums.failed += counts.failed;
+    if (!reported.has(part.key) && !(await isFromInstance(bucket, run, { slot, epoch, publicKey }, part))) {
+      await core.alarm(`part ${part.key} is ignored: ${UNSIGNED}`, { slot, epoch });
+      continue;
     }
+    const counts = await loadOne(core, slot, epoch, part);
+    if (!counts) continue;
+    sums.parts++;
+    sums.stored += counts.stored;
+    sums.gone += counts.gone;
+    sums.failed += counts.failed;
   }
   core.processState.loadMs += core.clock.now() - startedMs;
   return sums;
