@@ -25,6 +25,8 @@ export interface ProductUrls {
   hosts?: HostShare[];
   /** How many of the products each host has, the fullest first, where they may be on any; else omitted. */
   loads?: HostRecords[];
+  /** With `loads`, by the place in the list: the number of its host there; -1: it has no URL to request. */
+  hostAt?: Int32Array;
   /** How many of the products are left alone, and why; omitted: none. */
   leftAlone?: ListedUrls['leftAlone'];
   /** What the user should know of them. */
@@ -77,8 +79,7 @@ export function productUrlsOf(
     const { leftAlone } = listed;
     const left = leftAlone.denied + leftAlone.unmapped === 0 ? {} : { leftAlone };
     const found = hostsOf(ids, urls);
-    const shared = sharedUrls(ids, byHost(found), urls);
-    return { urls, loads: fullestFirst(found.hosts), ...left, urlNotes: [...notes, ...shared] };
+    return { urls, ...found, ...left, urlNotes: [...notes, ...sharedUrls(ids, byHost(found), urls)] };
   }
   const hosts = countHosts(site.product_url, ids, urls);
   const idle = hosts.filter(({ products }) => products === 0).map(({ origin }) => origin);
@@ -86,13 +87,9 @@ export function productUrlsOf(
   return { urls, hosts, urlNotes: [...notes, ...sharedUrls(ids, [Array(ids.length).keys()], urls)] };
 }
 
-/** Which hosts the products of a list are at. */
-interface ListedHosts {
-  hosts: HostRecords[];
-  /** By the place in the list: the number of its host in `hosts`; -1: it has no URL to request. */
-  hostAt: Int32Array;
-}
+type ListedHosts = Required<Pick<ProductUrls, 'loads' | 'hostAt'>>;
 
+/** Which hosts the products of a list are at. */
 function hostsOf(ids: IdList, urls: UrlsById): ListedHosts {
   const hosts: HostRecords[] = [];
   const hostAt = new Int32Array(ids.length).fill(-1);
@@ -115,34 +112,38 @@ function hostsOf(ids: IdList, urls: UrlsById): ListedHosts {
     }
     place++;
   }
-  return { hosts, hostAt };
+  const fullestFirst = Array.from(hosts.keys()).sort((a, b) => hosts[b]!.records - hosts[a]!.records);
+  const numberNow = new Int32Array(hosts.length);
+  fullestFirst.forEach((before, now) => (numberNow[before] = now));
+  return {
+    loads: fullestFirst.map((number) => hosts[number]!),
+    hostAt: hostAt.map((before) => numberNow[before] ?? -1),
+  };
 }
 
 /** The places of the products of each host. */
 function* byHost(found: ListedHosts): Generator<Uint32Array> {
   const { order } = placesOf(
     found,
-    found.hosts.map(({ host, records }) => ({ host, products: records })),
+    found.loads.map(({ host, records }) => ({ host, products: records })),
   );
   let from = 0;
-  for (const { records } of found.hosts) yield order.subarray(from, (from += records));
+  for (const { records } of found.loads) yield order.subarray(from, (from += records));
 }
-
-const fullestFirst = (hosts: readonly HostRecords[]): HostRecords[] => hosts.toSorted((a, b) => b.records - a.records);
 
 /**
  * Places in the list: the first `products` of each host, host by host, then the products without a URL to request.
  */
 function placesOf(
-  { hosts, hostAt }: ListedHosts,
+  { loads, hostAt }: ListedHosts,
   wanted: readonly { host: string; products: number }[],
 ): { order: Uint32Array; others: number } {
   const found = wanted.reduce((sum, { products }) => sum + products, 0);
   const others = hostAt.reduce((sum, number) => sum + (number < 0 ? 1 : 0), 0);
   const order = new Uint32Array(found + others);
-  const numbers = new Map(hosts.map(({ host }, number) => [host, number]));
-  const next = new Uint32Array(hosts.length);
-  const end = new Uint32Array(hosts.length);
+  const numbers = new Map(loads.map(({ host }, number) => [host, number]));
+  const next = new Uint32Array(loads.length);
+  const end = new Uint32Array(loads.length);
   let at = 0;
   for (const { host, products } of wanted) {
     const number = numbers.get(host)!;
@@ -164,12 +165,12 @@ function placesOf(
  * @param size maximum requests of a chunk of whole hosts
  */
 export function nightOf(
-  { ids, urls, loads }: { ids: IdList } & ProductUrls,
+  { ids, loads = [], hostAt = new Int32Array(0) }: { ids: IdList } & ProductUrls,
   rules: NightRules,
   { deadlineMs, size }: { deadlineMs: number; size: number },
 ): { ids: IdList; chunks: ChunkRange[] } {
-  const night = cutNight(loads ?? [], rules, { deadlineMs, size });
-  const { order, others } = placesOf(hostsOf(ids, urls ?? new Map()), night.hosts);
+  const night = cutNight(loads, rules, { deadlineMs, size });
+  const { order, others } = placesOf({ loads, hostAt }, night.hosts);
   const rest = cutByHost([...night.hosts, { products: others, gapMs: 0 }], deadlineMs, size);
   return { ids: new OrderedIds(ids, order), chunks: others === 0 ? night.chunks : rest };
 }
@@ -215,9 +216,7 @@ function countHosts(productUrl: Exclude<ProductUrl, string>, ids: IdList, urls: 
 /** The URLs of these products, and how many each host has; nothing where IDs make the URLs. */
 export function urlsAmong(productUrl: ProductUrl, ids: IdList, urls: UrlsById): ProductUrls {
   if (!hasOwnUrls(productUrl)) return {};
-  return isAnyHost(productUrl)
-    ? { urls, loads: fullestFirst(hostsOf(ids, urls).hosts) }
-    : { urls, hosts: countHosts(productUrl, ids, urls) };
+  return isAnyHost(productUrl) ? { urls, ...hostsOf(ids, urls) } : { urls, hosts: countHosts(productUrl, ids, urls) };
 }
 
 /** These products of a list, with their URLs. */
