@@ -34,7 +34,7 @@ export async function closeEpoch(parts: ClosingParts, stop: AbortSignal): Promis
   const writeManifest = async (): Promise<string | null> => {
     if (queue.state.manifestText !== null) return null;
     // It gives its hosts away, and their next owners must know what it has learned of them.
-    const { size } = queue.state.hostNews;
+    const { size } = queue.state.domains.news;
     if (size > 0) return `the main server does not know yet what was learned of ${size} hosts`;
     await queue.recordManifest(JSON.stringify(createManifest(parts)));
     return null;

@@ -83,11 +83,11 @@ export class HostPolicy implements DomainPolicy {
 
   barrier(): Barrier | null {
     const { queue, domain, clock, site } = this.#parts;
-    const { pausedUntilMs, givenUp } = queue.state.at(domain);
+    const { pausedUntilMs, givenUp } = queue.state.domains.at(domain);
     const untilMs = Math.max(pausedUntilMs, queue.pausedUntilMs);
     if (givenUp !== null) return { kind: 'given-up', untilMs: null };
     if (!queue.isLeased) return { kind: 'lease', untilMs: null };
-    if (queue.state.hostNews.has(domain)) return { kind: 'news', untilMs: null };
+    if (queue.state.domains.news.has(domain)) return { kind: 'news', untilMs: null };
     if (untilMs > clock.now()) return { kind: 'pause', untilMs };
     if (queue.state.requests >= (site.maxRequests ?? Infinity)) return { kind: 'requests', untilMs: null };
     return queue.hasRoom() ? null : { kind: 'disk', untilMs: clock.now() + DISK_RETRY_MS };
@@ -166,7 +166,7 @@ export class HostPolicy implements DomainPolicy {
    */
   review(judgement: Judgement, page: PageResult, url: string): Judgement {
     const { queue, domain } = this.#parts;
-    if (judgement.rule === 'redirect-home' && queue.state.at(domain).lastStored === null)
+    if (judgement.rule === 'redirect-home' && queue.state.domains.at(domain).lastStored === null)
       return { ...unremarkable('failed'), rule: judgement.rule };
     if (judgement.rule !== 'redirect-elsewhere' || page.kind !== 'redirect') return judgement;
     return unremarkable(this.#isHere(page.to) && page.to !== url ? 'hop' : 'failed');
@@ -251,7 +251,7 @@ export class HostPolicy implements DomainPolicy {
     const { queue, domain, onNews } = this.#parts;
     this.#moved.delete(origin);
     await this.#write({ t: 'origin-robots', origin, ...rules, ...atDomain(domain) }, work);
-    if (queue.state.hostNews.has(domain)) onNews();
+    if (queue.state.domains.news.has(domain)) onNews();
   }
 
   #noteAnswer(): void {

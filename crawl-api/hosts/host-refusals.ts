@@ -34,7 +34,7 @@ export class HostRefusals implements Refusals {
     { domain, minMs }: { domain: number; minMs: number },
   ): void {
     const { queue, clock, coolDownMs, onNews, doubt } = this.#parts;
-    const { bans } = queue.state.at(domain);
+    const { bans } = queue.state.domains.at(domain);
     const untilMs = clock.now() + Math.max(restAfterBanMs(coolDownMs, 1), minMs);
     if (bans > 0 || untilMs >= queue.deadlineMs) {
       const detail = `the host refuses this address (${describeRule(evidence)})`;

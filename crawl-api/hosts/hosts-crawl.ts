@@ -156,7 +156,7 @@ export class HostsCrawl implements Crawl {
 
   /** Hosts that an operator has denied: their products fail now, however long they would have to wait. */
   #wakeDenied(): void {
-    const { denied } = this.#p.queue.state;
+    const { denied } = this.#p.queue.state.domains;
     if (denied.size === 0) return;
     for (const heap of [this.#asleep, this.#unopened]) {
       const listed: Listed[] = [];
@@ -173,8 +173,8 @@ export class HostsCrawl implements Crawl {
     if (this.#listed.has(domain)) return;
     if (this.#productsOf(domain) === 0) return this.#close(domain);
     this.#listed.add(domain);
-    if (state.at(domain).givenUp !== null) return this.#push(this.#awake, domain, -Infinity);
-    const wasAsked = state.at(domain).lastStartMs !== null || this.#open.has(domain);
+    if (state.domains.at(domain).givenUp !== null) return this.#push(this.#awake, domain, -Infinity);
+    const wasAsked = state.domains.at(domain).lastStartMs !== null || this.#open.has(domain);
     if (wasAsked) this.#sleep(domain, this.#waitMs(this.#hostAt(domain)));
     else this.#push(this.#unopened, domain, -this.#productsOf(domain));
   }
@@ -209,9 +209,9 @@ export class HostsCrawl implements Crawl {
     const { queue, clock, site, onNews } = this.#p;
     const { state } = queue;
     const policy = new HostPolicy({ ...this.#p, domain, refusals: this.#refusals, network: this.#network });
-    const pacer = new Pacer(clock, () => queue.intervalAt(domain), state.at(domain).lastStartMs !== null);
+    const pacer = new Pacer(clock, () => queue.intervalAt(domain), state.domains.at(domain).lastStartMs !== null);
     const isSuspected = (): boolean => {
-      const { refused, bans, rightPages } = state.at(domain);
+      const { refused, bans, rightPages } = state.domains.at(domain);
       return refused || (bans > 0 && rightPages === 0);
     };
     const onRefusal = (): void => {
@@ -239,10 +239,10 @@ export class HostsCrawl implements Crawl {
   /** Milliseconds until the host may be asked; 0 or less for now. */
   #waitMs({ domain, policy, pacer }: OpenHost): number {
     const { queue, clock, runMs } = this.#p;
-    const { items, hostNews } = queue.state;
+    const { items, domains } = queue.state;
     const pacedMs = pacer.waitMs();
-    const restedMs = queue.state.at(domain).pausedUntilMs - clock.now();
-    const newsMs = hostNews.has(domain) ? LOOK_AGAIN_MS : 0;
+    const restedMs = domains.at(domain).pausedUntilMs - clock.now();
+    const newsMs = domains.news.has(domain) ? LOOK_AGAIN_MS : 0;
     // What has failed for the moment is tried again after a while.
     const isAgain = items.at('pending', domain).size === 0 && items.at('postponed', domain).size > 0;
     const againMs = isAgain && pacedMs > 0 ? pacedMs + restOfSilentMs(2, runMs) : 0;
@@ -265,7 +265,7 @@ export class HostsCrawl implements Crawl {
       const robotsUrl = this.#foreignRobots(host);
       if (this.#isLeftSuspected(domain)) this.#rest(domain);
       if (this.#busy.has(domain)) this.#sleep(domain, LOOK_AGAIN_MS);
-      else if (queue.state.at(domain).givenUp !== null) this.#track(this.#failAll(domain, work));
+      else if (queue.state.domains.at(domain).givenUp !== null) this.#track(this.#failAll(domain, work));
       else if (this.#productsOf(domain) === 0) this.#unlist(domain);
       else if (robotsUrl !== null) {
         const visit = this.#visitFor(host, robotsUrl, work);
@@ -295,7 +295,7 @@ export class HostsCrawl implements Crawl {
     if (domain === null || this.#busy.has(domain)) return null;
     const host = this.#hostAt(domain);
     if (this.#isLeftSuspected(domain)) this.#rest(domain);
-    if (state.at(domain).givenUp !== null) {
+    if (state.domains.at(domain).givenUp !== null) {
       this.#track(asker.policy.giveUpUnder(state.hostOf(domain), work), false);
       return null;
     }
@@ -311,7 +311,7 @@ export class HostsCrawl implements Crawl {
 
   /** Its owner before has had a refusal from it, and neither a rest nor a right page since. */
   #isLeftSuspected(domain: number): boolean {
-    const { refused, bans, lastStartMs } = this.#p.queue.state.at(domain);
+    const { refused, bans, lastStartMs } = this.#p.queue.state.domains.at(domain);
     return refused && bans === 0 && lastStartMs === null;
   }
 
@@ -372,11 +372,11 @@ export class HostsCrawl implements Crawl {
 
   async #visit({ domain, crawl }: OpenHost, work: AbortSignal): Promise<void> {
     const { queue, onEmpty, onNews } = this.#p;
-    const { refused } = queue.state.at(domain);
+    const { refused } = queue.state.domains.at(domain);
     const item = queue.state.peek(true, domain);
     if (item !== null) await crawl.crawl(item, work);
     else if (crawl.held > 0) await crawl.proveHeld(work);
-    if (refused && !queue.state.at(domain).refused) onNews();
+    if (refused && !queue.state.domains.at(domain).refused) onNews();
     if (queue.state.pendingCount === 0) onEmpty();
   }
 
@@ -406,7 +406,7 @@ export class HostsCrawl implements Crawl {
   async #failAll(domain: number, work: AbortSignal): Promise<void> {
     const { queue, clock, onResult, onEmpty } = this.#p;
     const { items } = queue.state;
-    const { givenUp } = queue.state.at(domain);
+    const { givenUp } = queue.state.domains.at(domain);
     if (givenUp === null) return;
     const open = [...items.at('pending', domain), ...items.at('postponed', domain), ...items.at('held', domain)];
     for (const item of open) {

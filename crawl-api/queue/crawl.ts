@@ -48,7 +48,7 @@ export class SiteCrawl implements Crawl {
     this.#domains = templatesOf(productUrl).map((_, domain, { length }) => ({
       domain,
       policy: siteDomain({ ...parts, domain, isOneOfMany: length > 1 }),
-      pacer: new Pacer(clock, () => queue.intervalAt(domain), queue.state.at(domain).lastStartMs !== null),
+      pacer: new Pacer(clock, () => queue.intervalAt(domain), queue.state.domains.at(domain).lastStartMs !== null),
       watch: watches[domain]!,
       canaryPages: new CanaryPages(canaries, productUrl, domain, queue.state),
       cookies: openJar(site, clock),

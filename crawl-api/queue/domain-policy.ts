@@ -82,7 +82,7 @@ export const siteDomain = (parts: SiteDomainParts): DomainPolicy => {
 function findBarrier({ queue, domain, site, userHeaders }: SiteDomainParts, nowMs: number): Barrier | null {
   const { robots, maxRequests = Infinity } = site;
   const { incident } = queue.state;
-  const pausedUntilMs = Math.max(queue.state.at(domain).pausedUntilMs, queue.pausedUntilMs);
+  const pausedUntilMs = Math.max(queue.state.domains.at(domain).pausedUntilMs, queue.pausedUntilMs);
   const policy = policyAt(queue.state.robots, domain);
   if (incident) return { kind: 'incident', untilMs: incident.untilMs };
   if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };

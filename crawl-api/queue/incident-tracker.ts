@@ -44,7 +44,7 @@ export class IncidentTracker implements Refusals {
     const { incident } = queue.state;
     if (incident !== null && verdict === 'suspect') return;
     const sinceMs = clock.now();
-    const restMs = isProbe ? coolDownMs : restAfterBanMs(coolDownMs, queue.state.at(domain).bans + 1);
+    const restMs = isProbe ? coolDownMs : restAfterBanMs(coolDownMs, queue.state.domains.at(domain).bans + 1);
     const restedMs = Math.max(sinceMs + Math.max(restMs, minMs), incident?.untilMs ?? 0);
     const untilMs = verdict === 'banned' ? restedMs : null;
     this.#domains.add(domain);

@@ -6,11 +6,11 @@
  *   pending ─▶ postponed            a temporary failure, or the process died: a second try at the end
  *   pending | postponed ─▶ held     stands once the address is proved served; after a ban it is pending again
  */
-import { type FailureReason, isRetryable } from '../../shared/domain/outcome.ts';
+import { isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
 import { hostGroupOf } from '../../shared/domain/host-key.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
-import { type HostOrder, type PartRef, REFUSALS } from '../../shared/wire/callbacks.ts';
+import type { HostOrder, PartRef } from '../../shared/wire/callbacks.ts';
 import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
 import {
   type AddressIncident,
@@ -19,6 +19,7 @@ import {
   type JournalRecord,
   type StandingOrders,
 } from './records.ts';
+import { DomainStates } from './domain-states.ts';
 import { isOpen, type Item, Items, type ItemState } from './items.ts';
 import { isMiss, MissCounts } from './miss-counts.ts';
 import { Origins } from './origins.ts';
@@ -32,30 +33,6 @@ interface Chunk {
   numbers: Uint32Array;
   /** Its products here that were not begun. */
   untouched: number;
-}
-
-/** What the journal says about one domain of the shop, as this address sees it. */
-interface DomainState {
-  /** Wall clock; null before the first request. */
-  lastStartMs: number | null;
-  /** Wall clock; no request before it. */
-  pausedUntilMs: number;
-  /** When a page was last right; wall clock. */
-  okAtMs: number | null;
-  /** Bans of this address there. */
-  bans: number;
-  /** Products stored since the last of them, or since the first request: the pace after a ban depends on them. */
-  rightPages: number;
-  /** Id of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
-  lastStored: string | null;
-  /** Of many hosts: it has refused a page, and no page was right since. */
-  refused: boolean;
-  /** Of many hosts: why it is asked nothing more; null: it is. */
-  givenUp: { reason: FailureReason; detail: string; isDenied?: true } | null;
-  /** Of many hosts: its longest Crawl-delay that is known; 0 without one. */
-  delayMs: number;
-  /** Of many hosts: the gap that an operator asks for; 0 without one. */
-  paceMs: number;
 }
 
 /** Where products are read. The same throughout a run: records name a domain by its number. */
@@ -73,12 +50,8 @@ const ONLY: Domains = { of: () => 0, hostOf: () => 'site' };
 
 export class QueueState {
   readonly #numbers: Domains;
-  readonly #domains = new Map<number, DomainState>();
+  readonly domains = new DomainStates();
   readonly origins = new Origins();
-  /** Of many hosts: those of which the main server must know more before they are asked again. */
-  readonly hostNews = new Set<number>();
-  /** Of many hosts: those that an operator has denied since the crawl last looked. */
-  readonly denied = new Set<number>();
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Items();
   readonly lines = new ResultLines();
@@ -128,63 +101,9 @@ export class QueueState {
     return this.#numbers.hostOf(domain);
   }
 
-  at(domain: number): DomainState {
-    let at = this.#domains.get(domain);
-    if (at === undefined) {
-      at = {
-        lastStartMs: null,
-        pausedUntilMs: 0,
-        okAtMs: null,
-        bans: 0,
-        rightPages: 0,
-        lastStored: null,
-        refused: false,
-        givenUp: null,
-        delayMs: 0,
-        paceMs: 0,
-      };
-      this.#domains.set(domain, at);
-    }
-    return at;
-  }
-
-  /** When a page was last right, of the domain where that is longest ago; null while one has had none. */
-  get okAtMs(): number | null {
-    let oldestMs = Infinity;
-    for (const { lastStartMs, okAtMs } of this.#domains.values()) {
-      if (okAtMs !== null) oldestMs = Math.min(oldestMs, okAtMs);
-      else if (lastStartMs !== null) return null;
-    }
-    return oldestMs === Infinity ? null : oldestMs;
-  }
-
-  /** When a page was last right of any domain; null before the first. */
-  get lastOkAtMs(): number | null {
-    let lastMs: number | null = null;
-    for (const { okAtMs } of this.#domains.values()) if (okAtMs !== null) lastMs = Math.max(lastMs ?? 0, okAtMs);
-    return lastMs;
-  }
-
-  /** The last time that any domain asked this address to wait for. */
-  get pausedUntilMs(): number {
-    let lastMs = 0;
-    for (const { pausedUntilMs } of this.#domains.values()) lastMs = Math.max(lastMs, pausedUntilMs);
-    return lastMs;
-  }
-
-  /** Of many hosts: when the first of those with open products may be asked that all rest; 0 where one does not. */
-  get allRestUntilMs(): number {
-    let firstMs = Infinity;
-    for (const domain of this.items.openDomains()) {
-      firstMs = Math.min(firstMs, this.#domains.get(domain)?.pausedUntilMs ?? 0);
-      if (firstMs === 0) return 0;
-    }
-    return firstMs === Infinity ? 0 : firstMs;
-  }
-
   /** Id of a product of this domain that is known to be right; null when none is. */
   rightPageAt(domain: number): string | null {
-    const own = this.at(domain).lastStored;
+    const own = this.domains.at(domain).lastStored;
     if (own !== null) return own;
     return this.fleetPage !== null && this.#numbers.of(this.fleetPage) === domain ? this.fleetPage : null;
   }
@@ -194,7 +113,7 @@ export class QueueState {
    * @param plannedMs before the first orders
    */
   intervalAt(domain: number, plannedMs: number): number {
-    const at = this.#domains.get(domain);
+    const at = this.domains.find(domain);
     const delayMs = policyAt(this.robots, domain)?.crawlDelayMs ?? at?.delayMs ?? 0;
     return Math.max(this.orders?.intervalMs ?? plannedMs, delayMs, at?.paceMs ?? 0);
   }
@@ -222,14 +141,14 @@ export class QueueState {
     'origin-robots': (record) => this.#readRobots(record),
     'host-notes': ({ notes }) => notes.forEach((note) => this.#noteHost(note)),
     refused: ({ domain = 0 }) => {
-      const at = this.at(domain);
+      const at = this.domains.at(domain);
       at.refused = true;
-      if (at.bans === 0) this.hostNews.add(domain);
+      if (at.bans === 0) this.domains.news.add(domain);
     },
     rested: (record) => this.#rest(record),
     'given-up': ({ domain = 0, reason, detail }) => {
-      this.at(domain).givenUp = { reason, detail };
-      if (reason === 'banned') this.hostNews.add(domain);
+      this.domains.at(domain).givenUp = { reason, detail };
+      if (reason === 'banned') this.domains.news.add(domain);
     },
     drained: () => (this.drained = true),
     process: ({ atMs }) => this.requestLog.begin(atMs),
@@ -247,7 +166,7 @@ export class QueueState {
     held: ({ result }) => this.#hold(result),
     proved: ({ atMs, domain = 0 }) => {
       this.#endRequest(domain);
-      const at = this.at(domain);
+      const at = this.domains.at(domain);
       at.okAtMs = Math.max(at.okAtMs ?? 0, atMs);
       this.#acceptHeld(domain);
     },
@@ -256,7 +175,7 @@ export class QueueState {
       this.#endRequest(incident.domain ?? 0);
       this.incident = incident;
       if (incident.verdict !== 'banned') return;
-      const at = this.at(incident.domain ?? 0);
+      const at = this.domains.at(incident.domain ?? 0);
       at.bans++;
       at.rightPages = 0;
       this.#returnHeld([...this.items.in('held')]);
@@ -447,7 +366,7 @@ export class QueueState {
     if (n !== CANARY_PAGE) this.#underWay.push(n);
     const item = this.items.get(n);
     if (item) this.#touch(item);
-    const at = this.at(domain);
+    const at = this.domains.at(domain);
     // Nothing of one of many hosts that was asked is untouched: not what was granted before that either.
     if (at.lastStartMs === null && this.#numbers.ofHost !== undefined)
       for (const each of [domain, ...this.origins.under(domain)])
@@ -475,7 +394,7 @@ export class QueueState {
 
   #pause({ n, untilMs, domain = 0 }: Extract<JournalRecord, { t: 'paused' }>): void {
     this.#endRequest(domain);
-    const at = this.at(domain);
+    const at = this.domains.at(domain);
     at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
     const item = this.items.get(n);
     if (item) item.pauses++;
@@ -484,55 +403,29 @@ export class QueueState {
 
   #readRobots({ origin, policy, atMs, movedTo, domain = 0 }: Extract<JournalRecord, { t: 'origin-robots' }>): void {
     this.origins.note(domain, origin, { policy, atMs, movedTo: movedTo ?? null });
-    this.#slowDown(domain, policy.crawlDelayMs ?? 0, true);
+    this.domains.slowDown(domain, policy.crawlDelayMs ?? 0, this.orders?.intervalMs ?? 0);
   }
 
   /** Only of a host that is here, or is granted next: another one must get no number. */
-  #noteHost({ host, delayMs = 0, paceMs = 0, untilMs = 0, refusals = 0, denied }: HostNote): void {
-    const domain = this.#numbers.ofHost?.(host);
-    if (domain === undefined) return;
-    const at = this.at(domain);
-    this.#slowDown(domain, delayMs, false);
-    at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
-    // What is known of a host that was asked here is newer.
-    if (refusals === REFUSALS.once && at.lastStartMs === null) at.refused = true;
-    if (refusals >= REFUSALS.rested && at.bans === 0) {
-      at.bans = 1;
-      at.rightPages = 0;
-    }
-    if (refusals >= REFUSALS.givenUp)
-      at.givenUp ??= { reason: 'banned', detail: 'the host has refused the instance that asked it before' };
-    // What an operator asks is in each note: it may be less than before, or nothing any more.
-    at.paceMs = paceMs;
-    if (denied) {
-      const detail = `${host} is denied (orchestrator hosts deny)`;
-      at.givenUp ??= { reason: 'redirect', detail, isDenied: true };
-      this.denied.add(domain);
-    } else if (at.givenUp?.isDenied === true) at.givenUp = null;
-  }
-
-  /** @param isNews the main server does not know of it */
-  #slowDown(domain: number, delayMs: number, isNews: boolean): void {
-    const at = this.at(domain);
-    if (delayMs <= at.delayMs) return;
-    at.delayMs = delayMs;
-    if (isNews && delayMs > (this.orders?.intervalMs ?? 0)) this.hostNews.add(domain);
+  #noteHost(note: HostNote): void {
+    const domain = this.#numbers.ofHost?.(note.host);
+    if (domain !== undefined) this.domains.noteHost(domain, note);
   }
 
   #rest({ domain = 0, untilMs }: Extract<JournalRecord, { t: 'rested' }>): void {
     this.#endRequest(domain);
-    const at = this.at(domain);
+    const at = this.domains.at(domain);
     at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
     at.bans++;
     at.rightPages = 0;
     at.refused = false;
-    this.hostNews.add(domain);
+    this.domains.news.add(domain);
     this.#returnHeld(this.heldAt(domain));
   }
 
   /** One of many hosts that was asked may not be given to another instance untouched. */
   #isAsked(domain: number): boolean {
-    return this.#numbers.ofHost !== undefined && this.#domains.get(domain)?.lastStartMs != null;
+    return this.#numbers.ofHost !== undefined && this.domains.find(domain)?.lastStartMs != null;
   }
 
   #postpone(n: number, first: ItemResult | null): void {
@@ -548,7 +441,7 @@ export class QueueState {
     if (!item || (item.state !== 'pending' && item.state !== 'postponed')) return;
     item.held = result;
     this.#move(item, 'held');
-    if (result.outcome === 'stored') this.at(item.domain).lastStored ??= item.id;
+    if (result.outcome === 'stored') this.domains.at(item.domain).lastStored ??= item.id;
   }
 
   /** The product, if it is here; its request, if that was the last one, has ended. */
@@ -570,8 +463,8 @@ export class QueueState {
 
   /** What it has refused was only that. */
   #trust(domain: number): void {
-    const at = this.at(domain);
-    if (at.refused && at.bans === 0) this.hostNews.add(domain);
+    const at = this.domains.at(domain);
+    if (at.refused && at.bans === 0) this.domains.news.add(domain);
     at.refused = false;
   }
 
@@ -621,7 +514,7 @@ export class QueueState {
     this.counts[result.outcome]++;
     if (isMiss(result)) this.#missed.add(result);
     if (result.outcome === 'stored') {
-      const at = this.at(item.domain);
+      const at = this.domains.at(item.domain);
       at.lastStored = result.id;
       at.rightPages++;
       this.#trust(item.domain);

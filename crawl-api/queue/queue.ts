@@ -111,7 +111,7 @@ export class Queue {
 
   /** Products stored since the last ban at a domain, while its interval is longer for it; else null. */
   #sinceBan(domain: number): number | null {
-    const { bans, rightPages } = this.state.at(domain);
+    const { bans, rightPages } = this.state.domains.at(domain);
     const isBanned = bans > 0 || this.#defaults.bannedLately?.includes(domain) === true;
     return isBanned && isEased(rightPages) ? rightPages : null;
   }
@@ -160,18 +160,18 @@ export class Queue {
     for (const { host, delayMs = 0, waitMs = 0, refusals = 0 } of sent.message.hosts ?? []) {
       const domain = this.state.domainOfHost(host);
       if (domain === null) continue;
-      const at = this.state.at(domain);
+      const at = this.state.domains.at(domain);
       // It may have learned more since.
       const isAll = at.delayMs <= delayMs && at.pausedUntilMs <= sent.wallMs + waitMs + 1;
-      if (isAll && this.#refusalsOf(domain) === refusals) this.state.hostNews.delete(domain);
+      if (isAll && this.#refusalsOf(domain) === refusals) this.state.domains.news.delete(domain);
     }
   }
 
   /** What the main server must know of hosts before they are asked again. */
   hostNews(limit: number): HostNews[] {
     const nowMs = this.#clock.now();
-    return [...this.state.hostNews].slice(0, limit).map((domain) => {
-      const { delayMs, pausedUntilMs } = this.state.at(domain);
+    return [...this.state.domains.news].slice(0, limit).map((domain) => {
+      const { delayMs, pausedUntilMs } = this.state.domains.at(domain);
       const refusals = this.#refusalsOf(domain);
       const waitMs = Math.max(0, pausedUntilMs - nowMs);
       return {
@@ -184,7 +184,7 @@ export class Queue {
   }
 
   #refusalsOf(domain: number): number {
-    const { refused, bans, givenUp } = this.state.at(domain);
+    const { refused, bans, givenUp } = this.state.domains.at(domain);
     if (givenUp?.reason === 'banned') return REFUSALS.givenUp;
     if (bans > 0) return REFUSALS.rested;
     return refused ? REFUSALS.once : 0;
@@ -470,11 +470,11 @@ export class Queue {
   }
 
   progress(pageMs: number | null, uploadMs: number | null = null): Progress {
-    const { items, openCount, counts, requests, minGapMs, rendered, canaries } = this.state;
+    const { items, domains, openCount, counts, requests, minGapMs, rendered, canaries } = this.state;
     // Of many hosts each is up or down, and wants a pause, by itself: this instance rests when all of them do.
     const isOneSite = this.#defaults.leaseMs === undefined;
-    const okAtMs = isOneSite ? this.state.okAtMs : this.state.lastOkAtMs;
-    const pausedUntilMs = isOneSite ? this.state.pausedUntilMs : this.state.allRestUntilMs;
+    const okAtMs = isOneSite ? domains.okAtMs : domains.lastOkAtMs;
+    const pausedUntilMs = isOneSite ? domains.pausedUntilMs : domains.restUntilMs(items.openDomains());
     const { tried, unavailable, served, replies } = this.tally;
     const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
     const misses = this.state.misses.list();

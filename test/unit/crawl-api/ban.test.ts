@@ -415,7 +415,7 @@ describe('F29: Retry-After', () => {
     const scene = await crawl(10, site, { ms: 600_000, canaries: [canary] });
     expect(urls(scene)).toEqual(['p1', 'p2', 'c1', 'p2', 'c1', 'p2', 'c1']);
     expect(scene.starts[3]!.at - scene.starts[2]!.at).toBeGreaterThanOrEqual(5_000);
-    expect(scene.queue.state.pausedUntilMs).toBeGreaterThan(scene.starts[6]!.at);
+    expect(scene.queue.state.domains.pausedUntilMs).toBeGreaterThan(scene.starts[6]!.at);
     expect(scene.queue.state.incident).toMatchObject({ verdict: 'suspect', evidence: { rule: 'status-403' } });
   });
 

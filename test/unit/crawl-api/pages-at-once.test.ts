@@ -59,7 +59,7 @@ describe('two pages at a time, of two domains', () => {
     expect(world.queue.state.incident).toMatchObject({ verdict: 'banned' });
     const restedMs = world.queue.state.incident!.untilMs!;
     expect(restedMs - START_MS).toBeGreaterThanOrEqual(7_200_000);
-    expect([0, 1].map((domain) => world.queue.state.at(domain).bans)).toEqual([1, 1]);
+    expect([0, 1].map((domain) => world.queue.state.domains.at(domain).bans)).toEqual([1, 1]);
   });
 
   it('never end a ban by a suspicion at the other domain', async () => {

@@ -192,7 +192,7 @@ describe('a restarted process', () => {
     queue.recordStart(3, START_MS + 2_300);
     const again = createQueue({ journal }).queue;
     expect(again.state.peek(false)?.n).toBe(3);
-    expect(again.state.at(0).lastStartMs).toBe(START_MS + 2_300);
+    expect(again.state.domains.at(0).lastStartMs).toBe(START_MS + 2_300);
     expect(again.progress(null)).toEqual(queue.progress(null));
     expect(again.progress(null)).toMatchObject({ assigned: 4, pending: 3, stored: 1, requests: 3, minGapMs: 1_099.5 });
     expect(again.state.offeredChunks()).toEqual(['2-1']);

@@ -65,7 +65,7 @@ describe('an instance that has to give its hosts back', () => {
     const scene = await openHostScene({ isMute: true, ...world });
     scene.beat();
     await scene.give(pages('a.example', 3));
-    while (scene.queue.state.hostNews.size === 0) await scene.run(100);
+    while (scene.queue.state.domains.news.size === 0) await scene.run(100);
     await scene.follow({ drain: true });
     await scene.run(1_000);
     expect(scene.end()).toBe('drained');

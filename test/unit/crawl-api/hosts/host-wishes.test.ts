@@ -147,7 +147,7 @@ describe('what is asked of hosts that an instance does not have', () => {
         of.domainOfHost(host),
       );
     expect(numbers(state)).toEqual([0, 1, null, null, null]);
-    expect(state.at(0).paceMs).toBe(60_000);
+    expect(state.domains.at(0).paceMs).toBe(60_000);
     expect(scene.queue.wishesHeard).toBe('v2');
     const notes = scene.journal.records.filter(({ t }) => t === 'host-notes');
     expect(notes).toEqual([{ t: 'host-notes', notes: [{ host: 'a.example', paceMs: 60_000 }] }]);

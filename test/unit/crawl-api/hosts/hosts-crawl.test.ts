@@ -272,7 +272,7 @@ describe('the crawl of many hosts', () => {
     await scene.run(120_000);
     expect(Object.values(scene.outcomes())).toEqual(['redirect', 'redirect', 'redirect', 'stored']);
     expect(scene.queue.hostNews(10)).toEqual([]);
-    expect(scene.queue.state.at(0)).toMatchObject({ bans: 0, givenUp: null });
+    expect(scene.queue.state.domains.at(0)).toMatchObject({ bans: 0, givenUp: null });
   });
 
   it('lets a page that was right before prove that a redirect to the home page is none of a ban', async () => {
@@ -281,7 +281,7 @@ describe('the crawl of many hosts', () => {
     await scene.give(['p', 'old1', 'q'].map((name) => page('a.example', name)));
     await scene.run(300_000);
     expect(Object.values(scene.outcomes()).sort()).toEqual(['redirect', 'stored', 'stored']);
-    expect(scene.queue.state.at(0)).toMatchObject({ bans: 0, givenUp: null });
+    expect(scene.queue.state.domains.at(0)).toMatchObject({ bans: 0, givenUp: null });
   });
 
   it('sends nothing more after a 429, and one request after its Retry-After', async () => {
@@ -347,7 +347,7 @@ describe('the crawl of many hosts', () => {
     ]);
     for (let minutes = 0; minutes < 60; minutes++) {
       await first.run(60_000);
-      if (first.queue.state.at(0).givenUp !== null) break;
+      if (first.queue.state.domains.at(0).givenUp !== null) break;
       first.beat();
     }
     expect(first.beat()).toMatchObject([{ host: 'a.example', refusals: 3 }]);

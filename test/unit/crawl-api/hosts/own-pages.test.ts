@@ -146,7 +146,7 @@ describe('a record with pages on its own host', () => {
     expect(stored(scene)).toMatchObject([
       { outcome: 'stored', rows: [{ row: { phone: '1' } }], leftOut: { elsewhere: { pages: 2 } } },
     ]);
-    expect(scene.queue.state.at(0)).toMatchObject({ bans: 0, refused: false });
+    expect(scene.queue.state.domains.at(0)).toMatchObject({ bans: 0, refused: false });
   });
 
   it('follows no link and no redirect to what is denied', async () => {
