@@ -26,36 +26,37 @@ interface DomainState {
   paceMs: number;
 }
 
+const UNKNOWN: Readonly<DomainState> = {
+  lastStartMs: null,
+  pausedUntilMs: 0,
+  okAtMs: null,
+  bans: 0,
+  rightPages: 0,
+  lastStored: null,
+  refused: false,
+  givenUp: null,
+  delayMs: 0,
+  paceMs: 0,
+};
+
 export class DomainStates {
   readonly #states = new Map<number, DomainState>();
   /** Of many hosts: those of which the main server must know more before they are asked again. */
   readonly news = new Set<number>();
   /** Of many hosts: those that an operator has denied since the crawl last looked. */
   readonly denied = new Set<number>();
+  /** The shortest time between two requests to the same domain. */
+  minGapMs: number | null = null;
 
-  at(domain: number): DomainState {
-    let at = this.#states.get(domain);
-    if (at === undefined) {
-      at = {
-        lastStartMs: null,
-        pausedUntilMs: 0,
-        okAtMs: null,
-        bans: 0,
-        rightPages: 0,
-        lastStored: null,
-        refused: false,
-        givenUp: null,
-        delayMs: 0,
-        paceMs: 0,
-      };
-      this.#states.set(domain, at);
-    }
-    return at;
+  /** Read it anew after a record: of a domain that was unknown it stays as it was. */
+  at(domain: number): Readonly<DomainState> {
+    return this.#states.get(domain) ?? UNKNOWN;
   }
 
-  /** As `at`; undefined for one of which nothing is known. */
-  find(domain: number): DomainState | undefined {
-    return this.#states.get(domain);
+  #of(domain: number): DomainState {
+    let of = this.#states.get(domain);
+    if (of === undefined) this.#states.set(domain, (of = { ...UNKNOWN }));
+    return of;
   }
 
   /** When a page was last right, of the domain where that is longest ago; null while one has had none. */
@@ -92,37 +93,110 @@ export class DomainStates {
     return firstMs === Infinity ? 0 : firstMs;
   }
 
-  /** What the main server says of a host. */
-  noteHost(domain: number, { host, delayMs = 0, paceMs = 0, untilMs = 0, refusals = 0, denied }: HostNote): void {
-    const at = this.at(domain);
-    this.slowDown(domain, delayMs);
-    at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
-    // What is known of a host that was asked here is newer.
-    if (refusals === REFUSALS.once && at.lastStartMs === null) at.refused = true;
-    if (refusals >= REFUSALS.rested && at.bans === 0) {
-      at.bans = 1;
-      at.rightPages = 0;
-    }
-    if (refusals >= REFUSALS.givenUp)
-      at.givenUp ??= { reason: 'banned', detail: 'the host has refused the instance that asked it before' };
-    // What an operator asks is in each note: it may be less than before, or nothing any more.
-    at.paceMs = paceMs;
-    if (denied) {
-      const detail = `${host} is denied (orchestrator hosts deny)`;
-      at.givenUp ??= { reason: 'redirect', detail, isDenied: true };
-      this.denied.add(domain);
-    } else if (at.givenUp?.isDenied === true) at.givenUp = null;
+  /** How often a host has refused this address, or the one that asked it before, as heartbeats and notes say it. */
+  refusalsAt(domain: number): number {
+    const { refused, bans, givenUp } = this.at(domain);
+    if (givenUp?.reason === 'banned') return REFUSALS.givenUp;
+    if (bans > 0) return REFUSALS.rested;
+    return refused ? REFUSALS.once : 0;
+  }
+
+  /** A request was sent. */
+  noteStart(domain: number, atMs: number): void {
+    const of = this.#of(domain);
+    if (of.lastStartMs !== null) this.minGapMs = Math.min(this.minGapMs ?? Infinity, atMs - of.lastStartMs);
+    of.lastStartMs = atMs;
+  }
+
+  /** A page was right. */
+  noteRight(domain: number, atMs: number): void {
+    const of = this.#of(domain);
+    of.okAtMs = Math.max(of.okAtMs ?? 0, atMs);
+  }
+
+  noteStored(domain: number, id: string, atMs: number): void {
+    const of = this.#of(domain);
+    of.lastStored = id;
+    of.rightPages++;
+    this.trust(domain);
+    this.noteRight(domain, atMs);
+  }
+
+  /** The page of a product was right or unchanged, but its result waits for a proof. */
+  noteHeld(domain: number, id: string): void {
+    this.#of(domain).lastStored ??= id;
+  }
+
+  /** What it has refused was only that. */
+  trust(domain: number): void {
+    const of = this.#of(domain);
+    if (of.refused && of.bans === 0) this.news.add(domain);
+    of.refused = false;
+  }
+
+  notePause(domain: number, untilMs: number): void {
+    const of = this.#of(domain);
+    of.pausedUntilMs = Math.max(of.pausedUntilMs, untilMs);
+  }
+
+  noteBan(domain: number): void {
+    const of = this.#of(domain);
+    of.bans++;
+    of.rightPages = 0;
+  }
+
+  /** A host has refused a page. */
+  noteRefusal(domain: number): void {
+    const of = this.#of(domain);
+    of.refused = true;
+    if (of.bans === 0) this.news.add(domain);
+  }
+
+  /** A host refuses this address: it rests until then. */
+  noteRest(domain: number, untilMs: number): void {
+    this.notePause(domain, untilMs);
+    this.noteBan(domain);
+    this.#of(domain).refused = false;
+    this.news.add(domain);
+  }
+
+  /** A host is asked nothing more in this run. */
+  giveUp(domain: number, why: { reason: FailureReason; detail: string }): void {
+    this.#of(domain).givenUp = why;
+    if (why.reason === 'banned') this.news.add(domain);
   }
 
   /**
-   * A host wants this Crawl-delay.
+   * The robots.txt of a host asks for this Crawl-delay.
    *
-   * @param newsFromMs the main server must know of a longer delay; omitted: it knows of it
+   * @param knownMs up to this one the main server need not know of it
    */
-  slowDown(domain: number, delayMs: number, newsFromMs = Infinity): void {
-    const at = this.at(domain);
-    if (delayMs <= at.delayMs) return;
-    at.delayMs = delayMs;
-    if (delayMs > newsFromMs) this.news.add(domain);
+  noteDelay(domain: number, delayMs: number, knownMs: number): void {
+    const of = this.#of(domain);
+    if (delayMs <= of.delayMs) return;
+    of.delayMs = delayMs;
+    if (delayMs > knownMs) this.news.add(domain);
+  }
+
+  /** What the main server knows of a host. */
+  noteHost(domain: number, { host, delayMs = 0, paceMs = 0, untilMs = 0, refusals = 0, denied }: HostNote): void {
+    const of = this.#of(domain);
+    of.delayMs = Math.max(of.delayMs, delayMs);
+    of.pausedUntilMs = Math.max(of.pausedUntilMs, untilMs);
+    // What is known of a host that was asked here is newer.
+    if (refusals === REFUSALS.once && of.lastStartMs === null) of.refused = true;
+    if (refusals >= REFUSALS.rested && of.bans === 0) {
+      of.bans = 1;
+      of.rightPages = 0;
+    }
+    if (refusals >= REFUSALS.givenUp)
+      of.givenUp ??= { reason: 'banned', detail: 'the host has refused the instance that asked it before' };
+    // What an operator asks is in each note: it may be less than before, or nothing any more.
+    of.paceMs = paceMs;
+    if (denied) {
+      const detail = `${host} is denied (orchestrator hosts deny)`;
+      of.givenUp ??= { reason: 'redirect', detail, isDenied: true };
+      this.denied.add(domain);
+    } else if (of.givenUp?.isDenied === true) of.givenUp = null;
   }
 }

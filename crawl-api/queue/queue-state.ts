@@ -74,8 +74,6 @@ export class QueueState {
   requests = 0;
   rendered = 0;
   canaries = 0;
-  /** The shortest time between two requests to the same domain. */
-  minGapMs: number | null = null;
   /** Id of a product that another instance has stored, from the orders; sent again after a restart. */
   fleetPage: string | null = null;
   /** The products whose requests may be under way by the journal, oldest first. */
@@ -113,9 +111,9 @@ export class QueueState {
    * @param plannedMs before the first orders
    */
   intervalAt(domain: number, plannedMs: number): number {
-    const at = this.domains.find(domain);
-    const delayMs = policyAt(this.robots, domain)?.crawlDelayMs ?? at?.delayMs ?? 0;
-    return Math.max(this.orders?.intervalMs ?? plannedMs, delayMs, at?.paceMs ?? 0);
+    const { delayMs, paceMs } = this.domains.at(domain);
+    const ruledMs = policyAt(this.robots, domain)?.crawlDelayMs ?? delayMs;
+    return Math.max(this.orders?.intervalMs ?? plannedMs, ruledMs, paceMs);
   }
 
   apply(record: JournalRecord): void {
@@ -140,16 +138,9 @@ export class QueueState {
     robots: ({ policy }) => (this.robots = policy),
     'origin-robots': (record) => this.#readRobots(record),
     'host-notes': ({ notes }) => notes.forEach((note) => this.#noteHost(note)),
-    refused: ({ domain = 0 }) => {
-      const at = this.domains.at(domain);
-      at.refused = true;
-      if (at.bans === 0) this.domains.news.add(domain);
-    },
+    refused: ({ domain = 0 }) => this.domains.noteRefusal(domain),
     rested: (record) => this.#rest(record),
-    'given-up': ({ domain = 0, reason, detail }) => {
-      this.domains.at(domain).givenUp = { reason, detail };
-      if (reason === 'banned') this.domains.news.add(domain);
-    },
+    'given-up': ({ domain = 0, reason, detail }) => this.domains.giveUp(domain, { reason, detail }),
     drained: () => (this.drained = true),
     process: ({ atMs }) => this.requestLog.begin(atMs),
     clock: (record) => this.requestLog.read(record),
@@ -166,8 +157,7 @@ export class QueueState {
     held: ({ result }) => this.#hold(result),
     proved: ({ atMs, domain = 0 }) => {
       this.#endRequest(domain);
-      const at = this.domains.at(domain);
-      at.okAtMs = Math.max(at.okAtMs ?? 0, atMs);
+      this.domains.noteRight(domain, atMs);
       this.#acceptHeld(domain);
     },
     accepted: ({ domain = 0 }) => this.#acceptHeld(domain),
@@ -175,9 +165,7 @@ export class QueueState {
       this.#endRequest(incident.domain ?? 0);
       this.incident = incident;
       if (incident.verdict !== 'banned') return;
-      const at = this.domains.at(incident.domain ?? 0);
-      at.bans++;
-      at.rightPages = 0;
+      this.domains.noteBan(incident.domain ?? 0);
       this.#returnHeld([...this.items.in('held')]);
     },
     reopened: () => (this.incident = null),
@@ -366,16 +354,11 @@ export class QueueState {
     if (n !== CANARY_PAGE) this.#underWay.push(n);
     const item = this.items.get(n);
     if (item) this.#touch(item);
-    const at = this.domains.at(domain);
     // Nothing of one of many hosts that was asked is untouched: not what was granted before that either.
-    if (at.lastStartMs === null && this.#numbers.ofHost !== undefined)
+    if (this.domains.at(domain).lastStartMs === null && this.#numbers.ofHost !== undefined)
       for (const each of [domain, ...this.origins.under(domain)])
         for (const waiting of this.items.at('pending', each)) this.#touch(waiting);
-    if (at.lastStartMs !== null) {
-      const gapMs = atMs - at.lastStartMs;
-      if (this.minGapMs === null || gapMs < this.minGapMs) this.minGapMs = gapMs;
-    }
-    at.lastStartMs = atMs;
+    this.domains.noteStart(domain, atMs);
   }
 
   /** The domain's request has ended; requests to other domains may still be under way. */
@@ -394,8 +377,7 @@ export class QueueState {
 
   #pause({ n, untilMs, domain = 0 }: Extract<JournalRecord, { t: 'paused' }>): void {
     this.#endRequest(domain);
-    const at = this.domains.at(domain);
-    at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
+    this.domains.notePause(domain, untilMs);
     const item = this.items.get(n);
     if (item) item.pauses++;
     this.#doubted.delete(n);
@@ -403,7 +385,7 @@ export class QueueState {
 
   #readRobots({ origin, policy, atMs, movedTo, domain = 0 }: Extract<JournalRecord, { t: 'origin-robots' }>): void {
     this.origins.note(domain, origin, { policy, atMs, movedTo: movedTo ?? null });
-    this.domains.slowDown(domain, policy.crawlDelayMs ?? 0, this.orders?.intervalMs ?? 0);
+    this.domains.noteDelay(domain, policy.crawlDelayMs ?? 0, this.orders?.intervalMs ?? 0);
   }
 
   /** Only of a host that is here, or is granted next: another one must get no number. */
@@ -414,18 +396,13 @@ export class QueueState {
 
   #rest({ domain = 0, untilMs }: Extract<JournalRecord, { t: 'rested' }>): void {
     this.#endRequest(domain);
-    const at = this.domains.at(domain);
-    at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
-    at.bans++;
-    at.rightPages = 0;
-    at.refused = false;
-    this.domains.news.add(domain);
+    this.domains.noteRest(domain, untilMs);
     this.#returnHeld(this.heldAt(domain));
   }
 
   /** One of many hosts that was asked may not be given to another instance untouched. */
   #isAsked(domain: number): boolean {
-    return this.#numbers.ofHost !== undefined && this.domains.find(domain)?.lastStartMs != null;
+    return this.#numbers.ofHost !== undefined && this.domains.at(domain).lastStartMs !== null;
   }
 
   #postpone(n: number, first: ItemResult | null): void {
@@ -441,7 +418,7 @@ export class QueueState {
     if (!item || (item.state !== 'pending' && item.state !== 'postponed')) return;
     item.held = result;
     this.#move(item, 'held');
-    if (result.outcome === 'stored') this.domains.at(item.domain).lastStored ??= item.id;
+    if (result.outcome === 'stored') this.domains.noteHeld(item.domain, item.id);
   }
 
   /** The product, if it is here; its request, if that was the last one, has ended. */
@@ -453,19 +430,12 @@ export class QueueState {
 
   /** Applies each held result of the domain as if it had just come in, with nothing against it. */
   #acceptHeld(domain: number): void {
-    this.#trust(domain);
+    this.domains.trust(domain);
     for (const { item, result } of this.#returnHeld(this.heldAt(domain))) {
       const retry = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
       if (retry) this.#postpone(item.n, result);
       else this.#finish(result);
     }
-  }
-
-  /** What it has refused was only that. */
-  #trust(domain: number): void {
-    const at = this.domains.at(domain);
-    if (at.refused && at.bans === 0) this.domains.news.add(domain);
-    at.refused = false;
   }
 
   /** Makes held products pending again; returns their results. */
@@ -513,13 +483,7 @@ export class QueueState {
     this.#move(item, result.outcome);
     this.counts[result.outcome]++;
     if (isMiss(result)) this.#missed.add(result);
-    if (result.outcome === 'stored') {
-      const at = this.domains.at(item.domain);
-      at.lastStored = result.id;
-      at.rightPages++;
-      this.#trust(item.domain);
-      at.okAtMs = Math.max(at.okAtMs ?? 0, Date.parse(result.at));
-    }
+    if (result.outcome === 'stored') this.domains.noteStored(item.domain, result.id, Date.parse(result.at));
     if (result.outcome === 'failed' && result.moved !== undefined) this.#moved.push(this.lines.uncut().to);
     this.lines.add(result);
   }

@@ -8,14 +8,7 @@ import { type Refusal, refusalOf } from '../../shared/domain/offer-refusal.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import { easedIntervalMs, isEased } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import {
-  type Heartbeat,
-  type HostNews,
-  type Orders,
-  type PartRef,
-  type Progress,
-  REFUSALS,
-} from '../../shared/wire/callbacks.ts';
+import type { Heartbeat, HostNews, Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { ClockReading, Purpose } from '../../shared/wire/request-log.ts';
@@ -157,22 +150,24 @@ export class Queue {
   /** The main server has accepted a heartbeat that was sent then: it has what that says of hosts. */
   noteAccepted(sent: { wallMs: number; monotonicMs: number; message: Pick<Heartbeat, 'hosts'> }): void {
     this.#leasedAt = sent;
+    const { domains } = this.state;
     for (const { host, delayMs = 0, waitMs = 0, refusals = 0 } of sent.message.hosts ?? []) {
       const domain = this.state.domainOfHost(host);
       if (domain === null) continue;
-      const at = this.state.domains.at(domain);
+      const at = domains.at(domain);
       // It may have learned more since.
       const isAll = at.delayMs <= delayMs && at.pausedUntilMs <= sent.wallMs + waitMs + 1;
-      if (isAll && this.#refusalsOf(domain) === refusals) this.state.domains.news.delete(domain);
+      if (isAll && domains.refusalsAt(domain) === refusals) domains.news.delete(domain);
     }
   }
 
   /** What the main server must know of hosts before they are asked again. */
   hostNews(limit: number): HostNews[] {
     const nowMs = this.#clock.now();
-    return [...this.state.domains.news].slice(0, limit).map((domain) => {
-      const { delayMs, pausedUntilMs } = this.state.domains.at(domain);
-      const refusals = this.#refusalsOf(domain);
+    const { domains } = this.state;
+    return [...domains.news].slice(0, limit).map((domain) => {
+      const { delayMs, pausedUntilMs } = domains.at(domain);
+      const refusals = domains.refusalsAt(domain);
       const waitMs = Math.max(0, pausedUntilMs - nowMs);
       return {
         host: this.state.hostOf(domain),
@@ -181,13 +176,6 @@ export class Queue {
         ...(refusals === 0 ? {} : { refusals }),
       };
     });
-  }
-
-  #refusalsOf(domain: number): number {
-    const { refused, bans, givenUp } = this.state.domains.at(domain);
-    if (givenUp?.reason === 'banned') return REFUSALS.givenUp;
-    if (bans > 0) return REFUSALS.rested;
-    return refused ? REFUSALS.once : 0;
   }
 
   /** Takes the next slices of hosts that are its own, within no share. */
@@ -470,7 +458,7 @@ export class Queue {
   }
 
   progress(pageMs: number | null, uploadMs: number | null = null): Progress {
-    const { items, domains, openCount, counts, requests, minGapMs, rendered, canaries } = this.state;
+    const { items, domains, openCount, counts, requests, rendered, canaries } = this.state;
     // Of many hosts each is up or down, and wants a pause, by itself: this instance rests when all of them do.
     const isOneSite = this.#defaults.leaseMs === undefined;
     const okAtMs = isOneSite ? domains.okAtMs : domains.lastOkAtMs;
@@ -484,7 +472,7 @@ export class Queue {
       pending: openCount,
       ...counts,
       requests,
-      minGapMs,
+      minGapMs: domains.minGapMs,
       pageMs,
       uploadMs,
       rendered,
