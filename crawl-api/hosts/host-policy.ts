@@ -175,7 +175,9 @@ export class HostPolicy implements DomainPolicy {
   #isHere(url: string): boolean {
     const { queue, domain } = this.#parts;
     const parsed = URL.parse(url);
-    return parsed !== null && /^https?:$/.test(parsed.protocol) && hostGroupOf(parsed) === queue.state.hostOf(domain);
+    return (
+      parsed !== null && /^https?:$/.test(parsed.protocol) && hostGroupOf(parsed) === queue.state.numbers.hostOf(domain)
+    );
   }
 
   #isAllowed(url: string): boolean {

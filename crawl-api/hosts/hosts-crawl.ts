@@ -290,13 +290,13 @@ export class HostsCrawl implements Crawl {
   #visitFor(asker: OpenHost, robotsUrl: string, work: AbortSignal): Visit | null {
     const { state } = this.#p.queue;
     const { hostname, origin } = new URL(robotsUrl);
-    const domain = state.domainOfHost(hostGroupOf({ hostname }));
+    const domain = state.numbers.find?.(hostGroupOf({ hostname }));
     this.#sleep(asker.domain, LOOK_AGAIN_MS);
-    if (domain === null || this.#busy.has(domain)) return null;
+    if (domain === undefined || this.#busy.has(domain)) return null;
     const host = this.#hostAt(domain);
     if (this.#isLeftSuspected(domain)) this.#rest(domain);
     if (state.domains.at(domain).givenUp !== null) {
-      this.#track(asker.policy.giveUpUnder(state.hostOf(domain), work), false);
+      this.#track(asker.policy.giveUpUnder(state.numbers.hostOf(domain), work), false);
       return null;
     }
     if (host.address === null) {
@@ -317,7 +317,8 @@ export class HostsCrawl implements Crawl {
 
   /** The owner before would have sent one more page; a new owner would have to send a robots.txt request as well. */
   #rest(domain: number): void {
-    const evidence = createEvidence('refused-before', `http://${this.#p.queue.state.hostOf(domain)}/`, null);
+    const { numbers } = this.#p.queue.state;
+    const evidence = createEvidence('refused-before', `http://${numbers.hostOf(domain)}/`, null);
     try {
       this.#refusals.begin('banned', evidence, { domain, minMs: 0 });
     } catch {

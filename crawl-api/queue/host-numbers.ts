@@ -22,8 +22,8 @@ export class HostNumbers implements Domains {
     return number;
   }
 
-  find(host: string): number | null {
-    return this.#numbers.get(host) ?? null;
+  find(host: string): number | undefined {
+    return this.#numbers.get(host);
   }
 
   hostOf(domain: number): string {

@@ -41,15 +41,15 @@ export interface Domains {
   hostOf(domain: number): string;
   /** Of many hosts: the number of a host, a new one if need be. */
   ofHost?(host: string): number;
-  /** Of many hosts: the number of a host; null for one without. */
-  find?(host: string): number | null;
+  /** Of many hosts: the number of a host; undefined for one that was never named here. */
+  find?(host: string): number | undefined;
 }
 
 /** The one domain of a site. */
 const ONLY: Domains = { of: () => 0, hostOf: () => 'site' };
 
 export class QueueState {
-  readonly #numbers: Domains;
+  readonly numbers: Domains;
   readonly domains = new DomainStates();
   readonly origins = new Origins();
   readonly chunks = new Map<string, Chunk>();
@@ -91,19 +91,14 @@ export class QueueState {
   closed = false;
 
   constructor(numbers: Domains = ONLY) {
-    this.#numbers = numbers;
-  }
-
-  /** The host of a domain. */
-  hostOf(domain: number): string {
-    return this.#numbers.hostOf(domain);
+    this.numbers = numbers;
   }
 
   /** Id of a product of this domain that is known to be right; null when none is. */
   rightPageAt(domain: number): string | null {
     const own = this.domains.at(domain).lastStored;
     if (own !== null) return own;
-    return this.fleetPage !== null && this.#numbers.of(this.fleetPage) === domain ? this.fleetPage : null;
+    return this.fleetPage !== null && this.numbers.of(this.fleetPage) === domain ? this.fleetPage : null;
   }
 
   /**
@@ -223,16 +218,11 @@ export class QueueState {
     return this.#underWay.some((n) => (this.items.get(n)?.domain ?? domain) === domain);
   }
 
-  /** The number of one of many hosts; null for one that was never named here. */
-  domainOfHost(host: string): number | null {
-    return this.#numbers.find?.(host) ?? null;
-  }
-
   /** The notes about hosts that are here, or that come with the grants of these chunks. */
   ownNotes(notes: readonly HostOrder[], granted: readonly string[]): HostOrder[] {
     let coming: ReadonlySet<string> | null = null;
     return notes.filter(({ host }) => {
-      if (this.domainOfHost(host) !== null) return true;
+      if (this.numbers.find?.(host) !== undefined) return true;
       coming ??= this.#hostsIn(granted);
       return coming.has(host);
     });
@@ -310,8 +300,8 @@ export class QueueState {
         this.held--;
         continue;
       }
-      const domain = this.#numbers.of(product.id);
-      const asked = [domain, ...(product.robots === undefined ? [] : [this.#numbers.of(product.robots)])];
+      const domain = this.numbers.of(product.id);
+      const asked = [domain, ...(product.robots === undefined ? [] : [this.numbers.of(product.robots)])];
       for (const each of asked) if (this.#isAsked(each) && !this.isNeeded(each)) this.requestLog.again(each);
       const [, at] = asked;
       if (at !== undefined)
@@ -342,7 +332,7 @@ export class QueueState {
     this.requestLog.sent({
       atMs,
       domain,
-      host: host ?? this.hostOf(domain),
+      host: host ?? this.numbers.hostOf(domain),
       purpose: what ?? (n === CANARY_PAGE ? 'canary' : 'product'),
       browser: browser === true,
       intervalMs: this.intervalAt(domain, 0),
@@ -355,7 +345,7 @@ export class QueueState {
     const item = this.items.get(n);
     if (item) this.#touch(item);
     // Nothing of one of many hosts that was asked is untouched: not what was granted before that either.
-    if (this.domains.at(domain).lastStartMs === null && this.#numbers.ofHost !== undefined)
+    if (this.domains.at(domain).lastStartMs === null && this.numbers.ofHost !== undefined)
       for (const each of [domain, ...this.origins.under(domain)])
         for (const waiting of this.items.at('pending', each)) this.#touch(waiting);
     this.domains.noteStart(domain, atMs);
@@ -390,7 +380,7 @@ export class QueueState {
 
   /** Only of a host that is here, or is granted next: another one must get no number. */
   #noteHost(note: HostNote): void {
-    const domain = this.#numbers.ofHost?.(note.host);
+    const domain = this.numbers.ofHost?.(note.host);
     if (domain !== undefined) this.domains.noteHost(domain, note);
   }
 
@@ -402,7 +392,7 @@ export class QueueState {
 
   /** One of many hosts that was asked may not be given to another instance untouched. */
   #isAsked(domain: number): boolean {
-    return this.#numbers.ofHost !== undefined && this.domains.at(domain).lastStartMs !== null;
+    return this.numbers.ofHost !== undefined && this.domains.at(domain).lastStartMs !== null;
   }
 
   #postpone(n: number, first: ItemResult | null): void {

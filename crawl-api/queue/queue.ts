@@ -150,10 +150,10 @@ export class Queue {
   /** The main server has accepted a heartbeat that was sent then: it has what that says of hosts. */
   noteAccepted(sent: { wallMs: number; monotonicMs: number; message: Pick<Heartbeat, 'hosts'> }): void {
     this.#leasedAt = sent;
-    const { domains } = this.state;
+    const { domains, numbers } = this.state;
     for (const { host, delayMs = 0, waitMs = 0, refusals = 0 } of sent.message.hosts ?? []) {
-      const domain = this.state.domainOfHost(host);
-      if (domain === null) continue;
+      const domain = numbers.find?.(host);
+      if (domain === undefined) continue;
       const at = domains.at(domain);
       // It may have learned more since.
       const isAll = at.delayMs <= delayMs && at.pausedUntilMs <= sent.wallMs + waitMs + 1;
@@ -164,13 +164,13 @@ export class Queue {
   /** What the main server must know of hosts before they are asked again. */
   hostNews(limit: number): HostNews[] {
     const nowMs = this.#clock.now();
-    const { domains } = this.state;
+    const { domains, numbers } = this.state;
     return [...domains.news].slice(0, limit).map((domain) => {
       const { delayMs, pausedUntilMs } = domains.at(domain);
       const refusals = domains.refusalsAt(domain);
       const waitMs = Math.max(0, pausedUntilMs - nowMs);
       return {
-        host: this.state.hostOf(domain),
+        host: numbers.hostOf(domain),
         delayMs,
         ...(waitMs === 0 ? {} : { waitMs }),
         ...(refusals === 0 ? {} : { refusals }),
@@ -307,11 +307,11 @@ export class Queue {
 
   /** Call before a request for product `n` or CANARY_PAGE; if it throws, the request must not be sent. */
   recordStart(n: number, atMs: number, sent: SentPage = {}): void {
-    const { domain = 0, browser = false, beside = false, host = this.state.hostOf(domain), what = 'product' } = sent;
+    const { domain = 0, browser = false, beside = false, host, what = 'product' } = sent;
     const record: JournalRecord = { t: 'started', n, atMs, ...atDomain(domain) };
     if (browser) record.browser = true;
     if (beside) record.beside = true;
-    if (host !== this.state.hostOf(domain)) record.host = host;
+    if (host !== undefined && host !== this.state.numbers.hostOf(domain)) record.host = host;
     if (what === 'robots' || (n !== CANARY_PAGE && what !== 'product')) record.what = what;
     this.#writer.takeOn(record);
     this.#writer.syncSoon();
