@@ -98,7 +98,7 @@ export class DomainCrawl {
   #visit(item: Item, work: AbortSignal): Promise<VisitEnd> {
     const { queue, domain, places } = this.#parts;
     const visit = (): Promise<VisitEnd> => visitProduct(this.#product, item, work);
-    return queue.state.isDoubted(item) ? places.alone(domain, visit) : visit();
+    return queue.state.underWay.isDoubted(item) ? places.alone(domain, visit) : visit();
   }
 
   async #take(item: Item, end: VisitEnd, work: AbortSignal): Promise<void> {

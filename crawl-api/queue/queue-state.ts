@@ -25,6 +25,7 @@ import { isMiss, MissCounts } from './miss-counts.ts';
 import { Origins } from './origins.ts';
 import { RequestLog } from './request-log.ts';
 import { ResultLines } from './result-lines.ts';
+import { UnderWay } from './under-way.ts';
 
 interface Chunk {
   /** The products of the chunk; null once granted: the products are items then. */
@@ -54,6 +55,7 @@ export class QueueState {
   readonly origins = new Origins();
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Items();
+  readonly underWay = new UnderWay(this.items);
   readonly lines = new ResultLines();
   readonly requestLog = new RequestLog();
   /** Chunks without a grant. */
@@ -76,10 +78,6 @@ export class QueueState {
   canaries = 0;
   /** Id of a product that another instance has stored, from the orders; sent again after a restart. */
   fleetPage: string | null = null;
-  /** The products whose requests may be under way by the journal, oldest first. */
-  #underWay: number[] = [];
-  /** Products that were under way together when the process died: each is tried alone, in this order. */
-  readonly #doubted = new Set<number>();
   /** Of many hosts: the numbers of results that go on at another host, until the main server has them. */
   readonly #moved: number[] = [];
   readonly parts: PartRef[] = [];
@@ -141,23 +139,20 @@ export class QueueState {
     clock: (record) => this.requestLog.read(record),
     started: (record) => this.#start(record),
     answered: ({ domain = 0, ...ended }) => this.requestLog.ended({ ...ended, domain }),
-    'broken-off': ({ domain = 0 }) => this.#endRequest(domain),
+    'broken-off': ({ domain = 0 }) => this.underWay.endAt(domain),
     died: ({ n }) => this.#die(n),
-    'died-beside': ({ ns }) => {
-      this.#underWay = [];
-      for (const n of ns) this.#doubted.add(n);
-    },
+    'died-beside': ({ ns }) => this.underWay.doubt(ns),
     postponed: ({ result }) => this.#postpone(result.n, result),
     paused: (record) => this.#pause(record),
     held: ({ result }) => this.#hold(result),
     proved: ({ atMs, domain = 0 }) => {
-      this.#endRequest(domain);
+      this.underWay.endAt(domain);
       this.domains.noteRight(domain, atMs);
       this.#acceptHeld(domain);
     },
     accepted: ({ domain = 0 }) => this.#acceptHeld(domain),
     incident: ({ incident }) => {
-      this.#endRequest(incident.domain ?? 0);
+      this.underWay.endAt(incident.domain ?? 0);
       this.incident = incident;
       if (incident.verdict !== 'banned') return;
       this.domains.noteBan(incident.domain ?? 0);
@@ -196,26 +191,9 @@ export class QueueState {
    */
   peek(retry: boolean, domain = 0): Item | null {
     if (this.#doubtful.size > 0) return null;
-    for (const n of this.#doubted) {
-      const item = this.items.get(n);
-      if (item?.domain === domain) return item;
-    }
+    const doubted = this.underWay.firstDoubted(domain);
+    if (doubted !== null) return doubted;
     return this.items.at('pending', domain).first ?? (retry ? this.items.at('postponed', domain).first : null);
-  }
-
-  /** True for a product to be crawled while no other one is: the process died while it was under way. */
-  isDoubted({ n, deaths }: Item): boolean {
-    return deaths > 0 || this.#doubted.has(n);
-  }
-
-  /** The products whose requests may be under way by the journal, oldest first. */
-  get underWay(): readonly number[] {
-    return this.#underWay;
-  }
-
-  /** True while a request for a product of the domain may be under way. */
-  isUnderWay(domain: number): boolean {
-    return this.#underWay.some((n) => (this.items.get(n)?.domain ?? domain) === domain);
   }
 
   /** The notes about hosts that are here, or that come with the grants of these chunks. */
@@ -339,9 +317,9 @@ export class QueueState {
     });
     if (browser) this.rendered++;
     if (n === CANARY_PAGE && what !== 'robots') this.canaries++;
-    if (beside) this.#endRequest(domain);
-    else this.#underWay = [];
-    if (n !== CANARY_PAGE) this.#underWay.push(n);
+    if (beside) this.underWay.endAt(domain);
+    else this.underWay.clear();
+    if (n !== CANARY_PAGE) this.underWay.begin(n);
     const item = this.items.get(n);
     if (item) this.#touch(item);
     // Nothing of one of many hosts that was asked is untouched: not what was granted before that either.
@@ -351,14 +329,9 @@ export class QueueState {
     this.domains.noteStart(domain, atMs);
   }
 
-  /** The domain's request has ended; requests to other domains may still be under way. */
-  #endRequest(domain: number): void {
-    this.#underWay = this.#underWay.filter((n) => (this.items.get(n)?.domain ?? domain) !== domain);
-  }
-
   #die(n: number): void {
-    this.#underWay = [];
-    this.#doubted.delete(n);
+    this.underWay.clear();
+    this.underWay.clearDoubt(n);
     const item = this.items.get(n);
     if (!item || !isOpen(item.state)) return;
     item.deaths++;
@@ -366,11 +339,11 @@ export class QueueState {
   }
 
   #pause({ n, untilMs, domain = 0 }: Extract<JournalRecord, { t: 'paused' }>): void {
-    this.#endRequest(domain);
+    this.underWay.endAt(domain);
     this.domains.notePause(domain, untilMs);
     const item = this.items.get(n);
     if (item) item.pauses++;
-    this.#doubted.delete(n);
+    this.underWay.clearDoubt(n);
   }
 
   #readRobots({ origin, policy, atMs, movedTo, domain = 0 }: Extract<JournalRecord, { t: 'origin-robots' }>): void {
@@ -385,7 +358,7 @@ export class QueueState {
   }
 
   #rest({ domain = 0, untilMs }: Extract<JournalRecord, { t: 'rested' }>): void {
-    this.#endRequest(domain);
+    this.underWay.endAt(domain);
     this.domains.noteRest(domain, untilMs);
     this.#returnHeld(this.heldAt(domain));
   }
@@ -413,8 +386,7 @@ export class QueueState {
 
   /** The product, if it is here; its request, if that was the last one, has ended. */
   #endVisit(n: number): Item | undefined {
-    this.#underWay = this.#underWay.filter((other) => other !== n);
-    this.#doubted.delete(n);
+    this.underWay.end(n);
     return this.items.get(n);
   }
 
@@ -450,7 +422,7 @@ export class QueueState {
       const item = this.items.get(n);
       if (item?.chunk !== id || !isOpen(item.state)) continue;
       this.#uncount(item);
-      this.#doubted.delete(item.n);
+      this.underWay.clearDoubt(item.n);
       this.items.forget(item);
       this.held--;
     }

@@ -344,7 +344,7 @@ export class Queue {
 
   /** The request was aborted by an order, the deadline or the end of the process. */
   recordBrokenOff(domain = 0): void {
-    if (this.state.isUnderWay(domain)) this.note({ t: 'broken-off', ...atDomain(domain) });
+    if (this.state.underWay.isAt(domain)) this.note({ t: 'broken-off', ...atDomain(domain) });
   }
 
   /**
@@ -385,7 +385,7 @@ export class Queue {
    * a death while alone counts. Returns the products, for the log.
    */
   recoverDeath(poisoned: (item: Item) => ItemResult): Item[] {
-    const items = this.state.underWay.flatMap((n) => this.state.items.get(n) ?? []);
+    const items = this.state.underWay.numbers.flatMap((n) => this.state.items.get(n) ?? []);
     const [item, ...others] = items;
     if (item === undefined) return [];
     // A process that cannot start because of a full disk would free no space by restarting.
