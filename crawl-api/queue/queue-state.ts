@@ -179,7 +179,7 @@ export class QueueState {
     damaged: () => {
       this.damaged = true;
       this.nextSeq += SEQ_JUMP;
-      this.requestLog.skip();
+      this.requestLog.avoidUsedNumbers();
       // One of the lost records may have returned a chunk.
       for (const { chunk } of this.#open()) this.#doubtful.add(chunk);
     },

@@ -113,8 +113,8 @@ export class RequestLog {
     if (at !== -1) this.cuts.splice(at, 1);
   }
 
-  /** Records were lost: the numbers after the last known one may have been used. */
-  skip(): void {
+  /** Records were lost: cuts after the last known one may have used its next numbers. */
+  avoidUsedNumbers(): void {
     this.nextSeq += SEQ_JUMP;
   }
 
