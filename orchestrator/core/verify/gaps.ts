@@ -20,6 +20,8 @@ export interface Gap {
 
 /** A process of an instance: the clock of its requests. */
 interface Process {
+  /** As the instance numbers it, from 0. */
+  number: number;
   startedMs: number;
   /** The first and the last reading of the main server's clock; null before the first. */
   first: Reading | null;
@@ -69,7 +71,6 @@ export class Gaps {
   /** The first requests of a process whose clock is not known yet, each with the one before it. */
   #undecided: [Request, Request][] = [];
   #process: Process | null = null;
-  #number = -1;
   #requests = 0;
   /** Of the object being read. */
   readonly #hosts = new Map<number, { domain: number; name: string; key: number | null }>();
@@ -101,7 +102,6 @@ export class Gaps {
   /** The log of another instance at this address begins. */
   beginInstance(): void {
     this.#endProcess();
-    this.#number = -1;
     this.#requests = 0;
     this.#paces.clear();
     this.#changed.clear();
@@ -118,10 +118,9 @@ export class Gaps {
         return false;
       case 'process':
         // An object repeats what holds: the same process goes on. A damaged journal may give a number twice.
-        if (line.number === this.#number && line.startedMs === this.#process?.startedMs) return false;
+        if (line.number === this.#process?.number && line.startedMs === this.#process.startedMs) return false;
         this.#endProcess();
-        this.#number = line.number;
-        this.#process = { startedMs: line.startedMs, first: null, last: null };
+        this.#process = { number: line.number, startedMs: line.startedMs, first: null, last: null };
         return false;
       case 'clock':
         this.#read({ ms: line.ms, aheadMs: line.aheadMs, offMs: line.roundTripMs / 2 });
