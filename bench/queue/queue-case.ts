@@ -43,7 +43,7 @@ const queue = new Queue(state, file, systemClock, {
 
 const figures = mode === 'restart' ? { openMs } : await crawl();
 await file.close();
-process.stdout.write(JSON.stringify({ ...figures, assigned: state.items.assigned, open: state.openCount }));
+process.stdout.write(JSON.stringify({ ...figures, assigned: state.items.assigned, open: state.items.openCount }));
 
 /** Processor time of this thread for each kind of work, the longest and the 99th percentile, in milliseconds. */
 async function crawl(): Promise<Record<string, number>> {
@@ -67,7 +67,7 @@ async function crawl(): Promise<Record<string, number>> {
   let done = 0;
   let parts = -1;
   // In the order in which places get free: a page of each host in turn.
-  for (let round = 0; state.openCount > 0; round++)
+  for (let round = 0; state.items.openCount > 0; round++)
     for (let host = 0; host < hosts; host++) {
       const from = performance.now();
       const item = state.peek(false, host);

@@ -378,7 +378,7 @@ export class HostsCrawl implements Crawl {
     if (item !== null) await crawl.crawl(item, work);
     else if (crawl.held > 0) await crawl.proveHeld(work);
     if (refused && !queue.state.domains.at(domain).refused) onNews();
-    if (queue.state.pendingCount === 0) onEmpty();
+    if (queue.state.items.count('pending') === 0) onEmpty();
   }
 
   /** @param askedFor its robots.txt, for another host; omitted: one of its products */
@@ -416,6 +416,6 @@ export class HostsCrawl implements Crawl {
     }
     onResult();
     this.#unlist(domain);
-    if (queue.state.pendingCount === 0) onEmpty();
+    if (queue.state.items.count('pending') === 0) onEmpty();
   }
 }

@@ -48,7 +48,7 @@ export class CrawlLoop {
         // Second tries follow one another at the pace; only new work ends them.
         if (!item.again) idle = false;
         await this.#crawl.crawl(item, work);
-        if (queue.state.pendingCount === 0) onEmpty();
+        if (queue.state.items.count('pending') === 0) onEmpty();
       } else if (isEnd && this.#crawl.held > 0) {
         await this.#crawl.proveHeld(work);
       } else {

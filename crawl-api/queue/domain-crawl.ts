@@ -72,7 +72,7 @@ export class DomainCrawl {
 
   /** Results of this domain that wait for a proof. */
   get held(): number {
-    return this.#parts.queue.state.heldAt(this.#parts.domain).length;
+    return this.#parts.queue.state.items.at('held', this.#parts.domain).size;
   }
 
   /** Reads the robots.txt at this URL, in a turn of this domain. */
@@ -202,7 +202,7 @@ export class DomainCrawl {
     }
     const { canCompare } = this.#parts.incidents;
     const isMany = queue.state.items.assigned > MAX_BELIEVED;
-    const gone = canCompare && isMany ? queue.state.firstHeldGone(domain) : null;
+    const gone = canCompare && isMany ? queue.state.items.firstHeldGone(domain) : null;
     if (gone === null) return this.#write(() => queue.note({ t: 'accepted', ...atDomain(domain) }), work);
     const evidence = { ...createEvidence('all-gone', gone.url, null), status: gone.status };
     return this.#beginIncident('suspect', withRequest(evidence, requests.ofProduct(gone.url, gone.id)), work);

@@ -102,9 +102,21 @@ export class Items {
     return this.#counts[state];
   }
 
+  /** Those without an outcome. */
+  get openCount(): number {
+    const { pending, postponed, held } = this.#counts;
+    return pending + postponed + held;
+  }
+
   /** The items of a domain in this state, oldest first. */
   at(state: OpenState, domain: number): Iterable<Item> & Readonly<Pick<ItemList, 'first' | 'size'>> {
     return this.#listOf(state, domain);
+  }
+
+  /** The result of a product of the domain that is held as `gone`; null when there is none. */
+  firstHeldGone(domain: number): Extract<ItemResult, { outcome: 'gone' }> | null {
+    for (const { held } of this.at('held', domain)) if (held?.outcome === 'gone') return held;
+    return null;
   }
 
   isOpenAt(domain: number): boolean {

@@ -71,8 +71,8 @@ export class QueueState {
   drained = false;
   incident: AddressIncident | null = null;
   counts = { stored: 0, gone: 0, failed: 0 };
-  /** Counts of the products that ended without a row. */
-  readonly #missed = new MissCounts();
+  /** Counts of the products without a row, those that wait for a second try or for a proof among them. */
+  readonly misses = new MissCounts();
   requests = 0;
   rendered = 0;
   canaries = 0;
@@ -156,7 +156,7 @@ export class QueueState {
       this.incident = incident;
       if (incident.verdict !== 'banned') return;
       this.domains.noteBan(incident.domain ?? 0);
-      this.#returnHeld([...this.items.in('held')]);
+      this.#returnHeld(this.items.in('held'));
     },
     reopened: () => (this.incident = null),
     released: () => this.#release(),
@@ -212,41 +212,9 @@ export class QueueState {
     return new Set(urls.flatMap((url) => (url === null ? [] : hostGroupOf(url))));
   }
 
-  get pendingCount(): number {
-    return this.items.count('pending');
-  }
-
-  get postponedCount(): number {
-    return this.items.count('postponed');
-  }
-
-  get heldCount(): number {
-    return this.items.count('held');
-  }
-
-  heldAt(domain: number): Item[] {
-    return [...this.items.at('held', domain)];
-  }
-
-  /** A product of the domain held as `gone`; null when there is none. */
-  firstHeldGone(domain: number): Extract<ItemResult, { outcome: 'gone' }> | null {
-    for (const { held } of this.items.at('held', domain)) if (held?.outcome === 'gone') return held;
-    return null;
-  }
-
-  /** The products without a row, those that wait for a second try or for a proof among them. */
-  get misses(): Pick<MissCounts, 'list'> {
-    return this.#missed;
-  }
-
   /** Products that go on at another host, of which the main server does not know yet. */
   get movedCount(): number {
     return this.#moved.length;
-  }
-
-  /** Granted products without an outcome. */
-  get openCount(): number {
-    return this.pendingCount + this.postponedCount + this.heldCount;
   }
 
   /** Chunks without a grant, or with a doubtful one; during an incident nothing is granted, so these wait. */
@@ -360,7 +328,7 @@ export class QueueState {
   #rest({ domain = 0, untilMs }: Extract<JournalRecord, { t: 'rested' }>): void {
     this.underWay.endAt(domain);
     this.domains.noteRest(domain, untilMs);
-    this.#returnHeld(this.heldAt(domain));
+    this.#returnHeld(this.items.at('held', domain));
   }
 
   /** One of many hosts that was asked may not be given to another instance untouched. */
@@ -393,7 +361,7 @@ export class QueueState {
   /** Applies each held result of the domain as if it had just come in, with nothing against it. */
   #acceptHeld(domain: number): void {
     this.domains.trust(domain);
-    for (const { item, result } of this.#returnHeld(this.heldAt(domain))) {
+    for (const { item, result } of this.#returnHeld(this.items.at('held', domain))) {
       const retry = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
       if (retry) this.#postpone(item.n, result);
       else this.#finish(result);
@@ -401,8 +369,8 @@ export class QueueState {
   }
 
   /** Makes held products pending again; returns their results. */
-  #returnHeld(held: readonly Item[]): { item: Item; result: ItemResult }[] {
-    return held.map((item) => {
+  #returnHeld(held: Iterable<Item>): { item: Item; result: ItemResult }[] {
+    return [...held].map((item) => {
       const result = item.held!;
       item.held = null;
       this.#move(item, 'pending');
@@ -444,7 +412,7 @@ export class QueueState {
     item.held = null;
     this.#move(item, result.outcome);
     this.counts[result.outcome]++;
-    if (isMiss(result)) this.#missed.add(result);
+    if (isMiss(result)) this.misses.add(result);
     if (result.outcome === 'stored') this.domains.noteStored(item.domain, result.id, Date.parse(result.at));
     if (result.outcome === 'failed' && result.moved !== undefined) this.#moved.push(this.lines.uncut().to);
     this.lines.add(result);
@@ -454,11 +422,11 @@ export class QueueState {
     this.#touch(item);
     this.#uncount(item);
     this.items.move(item, to);
-    if (to === 'postponed' || to === 'held') item.countedAs = this.#missed.await(item.held ?? item.first);
+    if (to === 'postponed' || to === 'held') item.countedAs = this.misses.await(item.held ?? item.first);
   }
 
   #uncount(item: Item): void {
-    if (item.countedAs !== null) this.#missed.endWait(item.countedAs);
+    if (item.countedAs !== null) this.misses.endWait(item.countedAs);
     item.countedAs = null;
   }
 

@@ -131,7 +131,7 @@ export class Queue {
 
   /** True when every product that will ever be granted has its outcome. */
   get isFinished(): boolean {
-    return this.isSealed && this.state.openCount === 0;
+    return this.isSealed && this.state.items.openCount === 0;
   }
 
   /**
@@ -354,7 +354,7 @@ export class Queue {
   recordResult(item: Item, result: ItemResult, { proves = false, isFinal = false } = {}): void {
     const again = !isFinal && !item.again && result.outcome === 'failed' && isRetryable(result.reason);
     const records: JournalRecord[] = [{ t: again ? 'postponed' : 'result', result }];
-    if (proves && this.state.heldAt(item.domain).length > 0)
+    if (proves && this.state.items.at('held', item.domain).size > 0)
       records.push({ t: 'proved', atMs: this.#clock.now(), ...atDomain(item.domain) });
     this.note(...records);
   }
@@ -362,7 +362,7 @@ export class Queue {
   /** No page that could prove the domain's held results is allowed: failures stand, others end as `giveUp` returns. */
   giveUpHeld(domain: number, giveUp: (item: Item, held: ItemResult) => ItemResult): void {
     const records: JournalRecord[] = [];
-    for (const item of this.state.heldAt(domain)) {
+    for (const item of this.state.items.at('held', domain)) {
       const { held } = item;
       if (held !== null && held.outcome !== 'failed') records.push({ t: 'result', result: giveUp(item, held) });
     }
@@ -371,10 +371,10 @@ export class Queue {
 
   /** Drops products that are not crawled, once all results are in the bucket (`uploading`: not yet). */
   release(): 'uploading' | 'released' | 'nothing-left' {
-    const { lines, openCount, chunks } = this.state;
+    const { lines, items, chunks } = this.state;
     const { from, to } = lines.uncut();
     if (from !== to || lines.cuts.length > 0) return 'uploading';
-    if (openCount === 0 && [...chunks.values()].every((chunk) => chunk.products === null)) return 'nothing-left';
+    if (items.openCount === 0 && [...chunks.values()].every((chunk) => chunk.products === null)) return 'nothing-left';
     this.note({ t: 'released' });
     return 'released';
   }
@@ -458,7 +458,7 @@ export class Queue {
   }
 
   progress(pageMs: number | null, uploadMs: number | null = null): Progress {
-    const { items, domains, openCount, counts, requests, rendered, canaries } = this.state;
+    const { items, domains, counts, requests, rendered, canaries } = this.state;
     // Of many hosts each is up or down, and wants a pause, by itself: this instance rests when all of them do.
     const isOneSite = this.#defaults.leaseMs === undefined;
     const okAtMs = isOneSite ? domains.okAtMs : domains.lastOkAtMs;
@@ -469,7 +469,7 @@ export class Queue {
     const sinceBans = templatesOf(this.#defaults.productUrl).flatMap((_, domain) => this.#sinceBan(domain) ?? []);
     return {
       assigned: items.assigned,
-      pending: openCount,
+      pending: items.openCount,
       ...counts,
       requests,
       minGapMs: domains.minGapMs,

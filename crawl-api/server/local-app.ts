@@ -50,8 +50,8 @@ export function createLocalApp({ owner, instanceId, queue, describe, drain }: Lo
       draining: isDraining,
       intervalMs: queue.intervalAt(0),
       deadline: new Date(deadlineMs).toISOString(),
-      postponed: state.postponedCount,
-      unproven: state.heldCount,
+      postponed: state.items.count('postponed'),
+      unproven: state.items.count('held'),
       partsStored: state.parts.length,
     });
   });

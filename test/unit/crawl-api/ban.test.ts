@@ -88,7 +88,7 @@ describe('F28: a ban', () => {
     const scene = await crawl(10, banAfter(0, refused(403)));
     expect(urls(scene)).toEqual(['p1', 'p2']);
     expect(scene.queue.progress(null)).toMatchObject({ failed: 0, pending: 10 });
-    expect(scene.queue.state.heldCount).toBe(0);
+    expect(scene.queue.state.items.count('held')).toBe(0);
   });
 
   it('leaves unproven gone products pending', async () => {
@@ -96,7 +96,7 @@ describe('F28: a ban', () => {
     const site: Site = (path) => (++served <= 2 ? fine(path) : served <= 5 ? notFound : refused(403));
     const scene = await crawl(10, site);
     expect(scene.queue.progress(null)).toMatchObject({ stored: 2, gone: 0, failed: 0, pending: 8 });
-    expect(scene.queue.state.pendingCount).toBe(8);
+    expect(scene.queue.state.items.count('pending')).toBe(8);
   });
 
   it('ends after its cool-down, and the crawl continues at its pace', async () => {
@@ -269,7 +269,8 @@ describe('a page that is odd, or refused individually', () => {
 
     scene.incidents.decide('banned');
     expect(scene.incidents.describe()).toMatchObject({ verdict: 'banned', leftMs: 1_800_000 });
-    expect(scene.queue.state).toMatchObject({ pendingCount: 7, heldCount: 0 });
+    const { items } = scene.queue.state;
+    expect([items.count('pending'), items.count('held')]).toEqual([7, 0]);
     expect(scene.queue.progress(null)).toMatchObject({ stored: 3, failed: 0, gone: 0 });
   });
 
@@ -365,7 +366,8 @@ describe('F28: a ban by 404 from the first request on', () => {
   it('is confirmed by the main server: the products are pending again', async () => {
     const scene = await crawl(10, () => notFound);
     scene.incidents.decide('banned');
-    expect(scene.queue.state).toMatchObject({ pendingCount: 10, heldCount: 0 });
+    const { items } = scene.queue.state;
+    expect([items.count('pending'), items.count('held')]).toEqual([10, 0]);
   });
 
   it('is rejected by the main server: the site is believed', async () => {
@@ -500,7 +502,7 @@ describe('a ban page with its own heading', () => {
       );
       expect(scene.queue.state.incident).toMatchObject({ verdict, evidence: { rule: 'values-missing' } });
       expect(scene.queue.progress(null)).toMatchObject({ stored: 39, failed: 0, pending: 1 });
-      expect(scene.queue.state.heldCount).toBe(0);
+      expect(scene.queue.state.items.count('held')).toBe(0);
     });
 
     it('which fails when robots.txt forbids every canary page', async () => {

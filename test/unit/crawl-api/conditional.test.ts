@@ -143,7 +143,7 @@ describe('a 304', () => {
     expect(scene.starts).toHaveLength(8);
     await scene.follow({ verdict: 'banned', returnProducts: true });
     scene.incidents.decide('banned');
-    expect(w.queue.state.heldCount).toBe(0);
+    expect(w.queue.state.items.count('held')).toBe(0);
   });
 
   it('does not clear the evidence of odd pages before it, and does not add to it', async () => {

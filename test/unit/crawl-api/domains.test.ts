@@ -124,7 +124,7 @@ describe('a shop with two domains', () => {
     await scene.run(30_000);
     const { state } = world.queue;
     expect(state.counts).toEqual({ stored: idsAt(1, 20).length, gone: 0, failed: 0 });
-    expect(state.heldAt(0)).toHaveLength(idsAt(0, 20).length);
+    expect([...state.items.at('held', 0)]).toHaveLength(idsAt(0, 20).length);
     expect(world.queue.progress(null).okAgoMs).toBeNull();
   });
 
@@ -153,10 +153,10 @@ describe('a shop with two domains', () => {
     await scene.run(14_000);
     scene.incidents.begin('suspect', { rule: 'r', url: A, status: 200, headers: {}, body: '' });
     scene.incidents.decide('ok');
-    expect(world.queue.state.heldAt(1)).toHaveLength(idsAt(1, 20).length);
+    expect([...world.queue.state.items.at('held', 1)]).toHaveLength(idsAt(1, 20).length);
     scene.incidents.begin('suspect', { rule: 'r', url: B, status: 200, headers: {}, body: '' }, { domain: 1 });
     scene.incidents.decide('ok');
-    expect(world.queue.state.heldAt(1)).toEqual([]);
+    expect([...world.queue.state.items.at('held', 1)]).toEqual([]);
   });
 
   it('follows no redirect to another domain, even where robots.txt is ignored', async () => {

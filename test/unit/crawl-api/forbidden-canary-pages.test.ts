@@ -42,7 +42,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
   it('is no sign of a ban: a gone product that cannot be confirmed fails', async () => {
     const { scene, queue, journal } = await world(20, but('/p5', notFound));
     await scene.run(4_800);
-    expect(queue.state.heldCount).toBe(1);
+    expect(queue.state.items.count('held')).toBe(1);
     await scene.follow({ sealed: true, robots: forbid('/') });
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4', 'p5']);
@@ -114,7 +114,7 @@ describe('F30: a robots.txt that forbids canary pages', () => {
       path === '/p4' ? notFound : path === '/more' ? fine(path) : fine(path, { t: 'x' }, [`${SHOP}/more`]);
     const { scene, queue, journal } = await world(4, site);
     await scene.run(6_500);
-    expect(queue.state.heldCount).toBe(1);
+    expect(queue.state.items.count('held')).toBe(1);
     expect(queue.progress(null)).toMatchObject({ stored: 3 });
     await scene.follow({ sealed: true, robots: forbid('/p3') });
     await scene.run(60_000);

@@ -105,7 +105,7 @@ describe('a further page that robots.txt forbids', () => {
     const scene = await createScene(w, site, { ...MANY, robots: 'respect' });
     await scene.follow({ robots: robots({ access: 'rules', rules: [{ allow: false, pattern: '/secret/' }] }) });
     await scene.run(1_500);
-    expect(w.queue.state.heldCount).toBe(1);
+    expect(w.queue.state.items.count('held')).toBe(1);
     await scene.run(60_000);
     expect(urls(scene)).toEqual(['p1', 'more/p1', 'p1']);
     expect(results(w.journal)).toMatchObject([{ outcome: 'stored', partial: true, leftOut: { robots: { pages: 1 } } }]);

@@ -102,7 +102,7 @@ describe('orders', () => {
   it('do not grant the same product twice under two generations of its chunk', async () => {
     const { queue } = await createGranted(2);
     await give(queue, '1-2', [1, 2]);
-    expect(queue.state.pendingCount).toBe(2);
+    expect(queue.state.items.count('pending')).toBe(2);
     expect(queue.state.held).toBe(2);
   });
 

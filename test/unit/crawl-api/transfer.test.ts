@@ -109,7 +109,7 @@ describe('an order to return chunks', () => {
     expect(asked).not.toContain('p5');
     expect(asked).not.toContain('p6');
     expect(new Set(asked).size).toBe(asked.length);
-    expect(w.queue.state.openCount).toBe(0);
+    expect(w.queue.state.items.openCount).toBe(0);
   });
 });
 

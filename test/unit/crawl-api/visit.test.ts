@@ -258,7 +258,7 @@ describe('further pages', () => {
     expect(outcomes(scene.journal)).toEqual(['p1 stored']);
     expect(scene.queue.state.incident?.verdict).toBe('suspect');
     scene.incidents.decide('banned');
-    expect(scene.queue.state.pendingCount).toBe(2);
+    expect(scene.queue.state.items.count('pending')).toBe(2);
   });
 
   it('that are gone prove the product held before: at most one product is held with its rows', async () => {
@@ -266,7 +266,7 @@ describe('further pages', () => {
       path.endsWith('-2') ? notFound : records([{ key: path, row: { t: path } }], [`${SHOP}${path}-2`]);
     const scene = await crawl(4, site, { ms: 7_500 });
     expect(urls(scene)).toHaveLength(8);
-    expect(scene.queue.state.heldCount).toBe(1);
+    expect(scene.queue.state.items.count('held')).toBe(1);
     expect(outcomes(scene.journal)).toEqual(['p1 stored', 'p2 stored', 'p3 stored']);
     await scene.run(60_000);
     expect(urls(scene).slice(8)).toEqual(['p3']);

@@ -135,7 +135,7 @@ describe('a robots.txt that redirects to another host', () => {
     expect(scene.of('old.example')).toEqual([]);
     expect(scene.of('new.example')).toHaveLength(4);
     expect(Object.values(scene.outcomes())).toEqual(['robots', 'robots']);
-    expect(scene.queue.state.openCount).toBe(0);
+    expect(scene.queue.state.items.openCount).toBe(0);
   });
 
   it('waits for the rest of its host', async () => {
