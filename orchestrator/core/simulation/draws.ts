@@ -53,7 +53,9 @@ export class Draws {
     const requestMs = gap.mean + overheadMs;
     this.#gapMeanMs = requestMs * input.pagesEach;
     this.#gapSdMs = Math.sqrt(gap.variance * input.pagesEach);
-    this.#pageMs = requestMs * (input.pagesEach - 1) + pageMs + PAGE_OVERHEAD_MS;
+    // Over many hosts each request of a record is played.
+    const beforeMs = input.hosts === undefined ? requestMs * (input.pagesEach - 1) : 0;
+    this.#pageMs = beforeMs + pageMs + PAGE_OVERHEAD_MS;
   }
 
   /** The pace of the next `products` of one instance: their sum is drawn, not each of them. */

@@ -1,6 +1,7 @@
 /** The many hosts of a simulated run: how many records each has, which never answer, and what each of them saw. */
 import type { Random } from '../../../shared/ports/random.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import type { Product } from '../../../shared/domain/product.ts';
 import { cutNight } from '../plan/cut-hosts.ts';
 import type { HostLoad, NightRules } from '../plan/host-sums.ts';
 import type { ChunkRange } from '../../../shared/domain/sharing.ts';
@@ -76,11 +77,19 @@ export class SimulatedHosts implements ManyHosts {
   readonly seen: HostsSeen = { requests: 0, minGapMs: null, twoOwners: 0 };
   readonly #now: () => number;
   readonly #silent: ReadonlySet<string>;
+  readonly #requestsEach: number;
   readonly #hosts = new Map<string, Seen>();
 
-  constructor(now: () => number, silent: ReadonlySet<string>) {
+  /** @param requestsEach requests of a record on average */
+  constructor(now: () => number, silent: ReadonlySet<string>, requestsEach: number) {
     this.#now = now;
     this.#silent = silent;
+    this.#requestsEach = requestsEach;
+  }
+
+  /** Spread evenly over each host too, as its records have successive numbers. */
+  requestsOf({ n }: Product): number {
+    return Math.floor(n * this.#requestsEach) - Math.floor((n - 1) * this.#requestsEach);
   }
 
   isSilent(host: string): boolean {

@@ -85,7 +85,7 @@ class Stage {
       scenario.loads &&
       listOf(scenario.loads, nightRulesOf(input), { deadlineMs: input.deadlineMs, size: scenario.plan.chunkSize });
     const silent = drawSilent(list?.hosts ?? [], input.hosts?.deadShare ?? 0, random);
-    this.hosts = list === undefined ? null : new SimulatedHosts(() => this.world.clock.now(), silent);
+    this.hosts = list === undefined ? null : new SimulatedHosts(() => this.world.clock.now(), silent, input.pagesEach);
     this.world = new SimulatedWorld({
       run: newRunOf(scenario, list),
       productIds: list?.productIds ?? Array.from({ length: input.products }, (_, i) => String(i + 1)),

@@ -67,6 +67,26 @@ describe('a calm night over many hosts', () => {
     const some = await play({ hosts: 500, records: 5_000, exponent: 0, dead: 0.5 });
     expect(some.hosts?.requests).toBeLessThan(0.8 * night.requests);
   });
+
+  it.each([1.3, 2.6])('plays %f requests a record as the plan counts them', async (pagesEach) => {
+    const result = await play({ hosts: 500, records: 5_000, dead: 0, input: { pagesEach, deadlineMs: HOUR } });
+    const { hosts, night, products, plan } = result;
+    expect(hosts!.requests / night.requests).toBeCloseTo(1, 2);
+    expect(products.stored + products.gone).toBe(night.records);
+    expect(result.endMs).toBeGreaterThan(night.longestMs);
+    expect(result.endMs).toBeLessThan(1.03 * plan.endP50Ms);
+    expectPolite(result);
+  });
+
+  it('plays 1.3 requests a record where places are what is scarce', async () => {
+    const input = { deadlineMs: HOUR, minInstances: 4 };
+    const night: Night = { hosts: 8_000, records: 40_000, exponent: 0, dead: 0, input };
+    const one = await play(night);
+    const more = await play({ ...night, input: { ...input, pagesEach: 1.3 } });
+    // The day has the same luck with its pages, which decides how early it ends.
+    expect(more.endMs / more.plan.endP50Ms / (one.endMs / one.plan.endP50Ms)).toBeCloseTo(1, 1);
+    expect(more.plan.endP50Ms).toBeGreaterThan(1.1 * one.plan.endP50Ms);
+  });
 });
 
 describe('a night over many hosts on which instances are slow or lost', () => {

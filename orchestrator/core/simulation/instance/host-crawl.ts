@@ -373,6 +373,8 @@ export class HostCrawl implements Crawl {
       return this.#learn(host, { delayMs: 0, restUntilMs: doneAtMs + restMs });
     }
     this.tally.served++;
+    if (++queued.answered < (this.#site.requestsOf?.(queued.product) ?? 1)) return;
+    queued.answered = 0;
     const { uncut } = shard;
     const result = site.result(queued.product, instance);
     if (result.outcome === 'stored') this.#okAtMs = doneAtMs;

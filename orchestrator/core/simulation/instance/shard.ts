@@ -26,6 +26,8 @@ export interface Queued extends Pace {
   first: ItemResult | null;
   /** How often the process died while crawling it. */
   deaths: number;
+  /** Of many hosts: the requests for it that were answered, while it takes more. */
+  answered: number;
 }
 
 interface Chunk {
@@ -157,7 +159,7 @@ export class Shard {
       const line = this.#lineOf(domain);
       this.fresh.add(domain);
       const { gapMs, pageMs } = pace;
-      const fresh = { asked: false, again: false, first: null, deaths: 0 };
+      const fresh = { asked: false, again: false, first: null, deaths: 0, answered: 0 };
       line.waiting.push({ ...fresh, product, chunk: id, domain, line, gapMs, pageMs });
     }
   }

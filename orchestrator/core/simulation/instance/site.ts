@@ -51,6 +51,8 @@ export interface Site {
 export interface ManyHosts {
   /** The host never answers. */
   isSilent(host: string): boolean;
+  /** The requests that a record takes, with redirects and further pages; omitted: one. */
+  requestsOf?(record: Product): number;
   /** Sees every request to a host, for a page or for its robots.txt. */
   onRequest(instance: Visitor, host: string): void;
   /** What hosts ask for themselves; omitted: nothing. */
