@@ -40,7 +40,7 @@ export function cutNight<T extends HostLoad>(
     loads.map((load) => ({
       ...load,
       products: nightOfHost(load, rules).records,
-      gapMs: hostGapMs(rules.intervalMs, load.delayMs) * rules.requestsEach,
+      gapMs: load.isDenied ? 0 : hostGapMs(rules.intervalMs, load.delayMs) * rules.requestsEach,
     })),
   );
   return { hosts, chunks: cutByHost(hosts, deadlineMs, size) };

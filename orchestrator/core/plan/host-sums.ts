@@ -11,6 +11,8 @@ export interface HostLoad {
   records: number;
   /** The longest gap that the host has asked of earlier runs, or an operator asks for; 0 without one. Milliseconds. */
   delayMs: number;
+  /** An operator lets no run ask it: its records are in the night, and end without a request. */
+  isDenied?: true;
 }
 
 /** A host of a list, by its name. */
@@ -46,6 +48,8 @@ export interface HostsPlan {
   each?: { requestsEach: number; isMeasured: boolean };
   /** Records that are left alone, beside the list, where there are some: by deny list, and without a section. */
   leftAlone?: Readonly<Record<LeftAlone, number>>;
+  /** Denied hosts, beside the others, and their records, where there are some. */
+  deniedHosts?: { hosts: number; records: number };
   /** Some of those with most records, where their names are known. */
   fullest?: readonly HostRecords[];
 }
@@ -88,9 +92,10 @@ const FILLED = 0.95;
 
 /** What a night can do of one host: all of its records, or as many as its pace leaves room for. */
 export function nightOfHost(
-  { records, delayMs }: HostLoad,
+  { records, delayMs, isDenied }: HostLoad,
   { windowMs, intervalMs, requestsEach }: NightRules,
 ): HostNight {
+  if (isDenied) return { records, requests: 0, lengthMs: 0 };
   const gapMs = hostGapMs(intervalMs, delayMs);
   const usableMs = windowMs * FILLED;
   const most = usableMs < 0 ? 0 : 1 + Math.floor(usableMs / gapMs);
@@ -104,7 +109,9 @@ export function nightOfHost(
 }
 
 /** The sums over a list. @param deadShare share of hosts that never answer */
-export function nightOfHosts(loads: readonly HostLoad[], rules: NightRules, deadShare = 0): HostsPlan {
+export function nightOfHosts(all: readonly HostLoad[], rules: NightRules, deadShare = 0): HostsPlan {
+  const loads = all.filter(({ isDenied }) => !isDenied);
+  const denied = all.filter(({ isDenied }) => isDenied);
   const plan: HostsPlan = {
     hosts: loads.length,
     listed: 0,
@@ -114,6 +121,9 @@ export function nightOfHosts(loads: readonly HostLoad[], rules: NightRules, dead
     cutHosts: 0,
     nights: loads.length === 0 ? 0 : 1,
     deadShare,
+    ...(denied.length > 0 && {
+      deniedHosts: { hosts: denied.length, records: denied.reduce((sum, { records }) => sum + records, 0) },
+    }),
   };
   for (const load of loads) {
     const night = nightOfHost(load, rules);
@@ -140,6 +150,6 @@ export interface RecordCost {
 }
 
 export function costOfRecord({ records, requests, hosts, deadShare }: HostsPlan): RecordCost {
-  const each = Math.max(1, records);
-  return { requestsEach: (requests / each) * (1 - deadShare), deadMs: (hosts * deadShare * DEAD_MS) / each };
+  if (records === 0) return { requestsEach: 1, deadMs: 0 };
+  return { requestsEach: (requests / records) * (1 - deadShare), deadMs: (hosts * deadShare * DEAD_MS) / records };
 }

@@ -19,10 +19,10 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
   }
   const lines = [
     ...row(`${noun(plan)}s`, plan.manyHosts ? tonight(plan.manyHosts) : thousands(plan.products)),
-    ...(plan.manyHosts?.leftAlone ? row('left alone', leftAlone(plan.manyHosts.leftAlone)) : []),
+    ...(plan.manyHosts ? leftAlone(plan.manyHosts) : []),
     ...(plan.manyHosts ? row('hosts', hosts(plan.manyHosts)) : []),
     ...(plan.manyHosts?.each ? row('requests', requests(plan.manyHosts.each)) : []),
-    ...(plan.manyHosts?.fullest ? row('fullest', plan.manyHosts.fullest.map(fullest).join(', ')) : []),
+    ...(plan.manyHosts?.fullest?.length ? row('fullest', plan.manyHosts.fullest.map(fullest).join(', ')) : []),
     ...(plan.pages ? row('pages', pages(plan, plan.pages)) : []),
     ...(plan.recrawl ? recrawl(plan.recrawl) : []),
     ...row(
@@ -91,12 +91,16 @@ export function hosts({ hosts: count, cutHosts, nights, deadShare }: HostsPlan):
 const requests = ({ requestsEach, isMeasured }: NonNullable<HostsPlan['each']>): string =>
   `${Number(requestsEach.toFixed(2))} a record with redirects and further pages, ${isMeasured ? 'as in an earlier night' : 'until a night has shown how many'}`;
 
-function leftAlone({ denied, unmapped }: NonNullable<HostsPlan['leftAlone']>): string {
+function leftAlone({ leftAlone: left, deniedHosts }: HostsPlan): string[] {
+  const { denied = 0, unmapped = 0 } = left ?? {};
   const why = [
     ...(denied === 0 ? [] : [`${thousands(denied)} by site.follow.deny`]),
     ...(unmapped === 0 ? [] : [`${thousands(unmapped)} that no section of the mapping reads`]),
+    ...(deniedHosts
+      ? [`${thousands(deniedHosts.records)} at ${plural(deniedHosts.hosts, 'host')} that orchestrator hosts deny names`]
+      : []),
   ];
-  return `${why.join(', ')}: failed(redirect) without a request`;
+  return why.length === 0 ? [] : row('left alone', `${why.join(', ')}: failed(redirect) without a request`);
 }
 
 const fullest = ({ host, records }: HostRecords): string => `${oneLine(host)} ${thousands(records)}`;

@@ -31,13 +31,20 @@ export async function readAskedPaces(config: Config, database: Database): Promis
   return paces.filter((pace) => pace !== null && isSlower(pace)) as AskedPace[];
 }
 
-/** These hosts, each with the longest gap that it has asked of earlier runs, or an operator of all runs to come. */
+/**
+ * These hosts, each with the longest gap that it has asked of earlier runs, or an operator of all runs to come; and
+ * those that an operator has denied.
+ */
 export async function withKnownDelays(database: Database, loads: readonly HostRecords[]): Promise<HostRecords[]> {
   if (!(await isMigrated(database))) return [...loads];
   const names = loads.map(({ host }) => host);
   const notes = await inQuery(database, (knex) => readNotes(knex, names));
-  const delays = new Map(notes.map(({ host, delayMs, paceMs }) => [host, Math.max(delayMs ?? 0, paceMs ?? 0)]));
-  return loads.map((load) => ({ ...load, delayMs: Math.max(load.delayMs, delays.get(load.host) ?? 0) }));
+  const known = new Map(notes.map((note) => [note.host, note]));
+  return loads.map((load) => {
+    const { delayMs, paceMs, denied } = known.get(load.host) ?? {};
+    const longestMs = Math.max(load.delayMs, delayMs ?? 0, paceMs ?? 0);
+    return { ...load, delayMs: longestMs, ...(denied === true && { isDenied: true }) };
+  });
 }
 
 const isSlower = ({ cap, operatorPace, bannedLately }: AskedPace): boolean =>

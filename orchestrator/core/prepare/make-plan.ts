@@ -132,8 +132,10 @@ function overHosts(
 ): PlanInput {
   const night = nightOfHosts(loads, nightRulesOf(input));
   const each = { requestsEach: input.pagesEach, isMeasured: requestsEach !== undefined };
-  const hosts = { ...night, each, ...(leftAlone && { leftAlone }), fullest: loads.slice(0, NAMED_HOSTS) };
-  return { ...input, products: night.records, hosts };
+  const fullest = loads.filter(({ isDenied }) => !isDenied).slice(0, NAMED_HOSTS);
+  const hosts = { ...night, each, ...(leftAlone && { leftAlone }), fullest };
+  // Only an instance says of records that they are left alone, also where no others are listed.
+  return { ...input, products: night.listed === 0 ? Math.min(1, input.products) : night.records, hosts };
 }
 
 /** The same without a load balancer. */

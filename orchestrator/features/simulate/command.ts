@@ -21,6 +21,7 @@ import { summarize } from './summary.ts';
 import { type Config, type Environment, type FlagValue, loadConfig } from '../../core/config/load-config.ts';
 import { configSchema } from '../../core/config/schema.ts';
 import { planInputOf, type PlanFacts, planWhatFits, refusalOfPlan, unbalanced } from '../../core/prepare/make-plan.ts';
+import { withKnownDelays } from '../../core/prepare/asked-paces.ts';
 import { offlineFacts } from '../../core/prepare/preflight.ts';
 import { type ProductList, readList } from '../../core/prepare/products.ts';
 import { assumedTarget } from '../../core/config/target.ts';
@@ -179,10 +180,13 @@ const NO_CONFIG: Config = {
   }),
 };
 
-/** The list of the night, as a plan reads it. */
+/** The list of the night, as a plan reads it; without denied hosts, which get no request. */
 async function readTonight(config: Config): Promise<ProductList> {
   await using database = await openDatabase(config.values.database.url);
-  return await readList(config, database);
+  const list = await readList(config, database);
+  if (list.loads === undefined) return list;
+  const loads = await withKnownDelays(database, list.loads);
+  return { ...list, loads: loads.filter(({ isDenied }) => !isDenied) };
 }
 
 function refuseTooMany(products: number): void {

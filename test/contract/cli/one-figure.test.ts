@@ -4,6 +4,9 @@ import { writeFileSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { openDatabase } from '../../../orchestrator/core/db/connect.ts';
+import { setHost } from '../../../orchestrator/core/db/host-rows.ts';
+import { migrate } from '../../../orchestrator/core/db/migrate.ts';
 import { planCommand } from '../../../orchestrator/cli/commands/run.ts';
 import { simulateCommand } from '../../../orchestrator/features/simulate/command.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
@@ -83,6 +86,28 @@ it.each<[string, Section]>([
   });
   // What was simulated is billed on the same terms; only its times differ.
   expect(Math.abs(simulated.costUsd.p50 - plan.cost.total)).toBeLessThan(0.1 * plan.cost.total);
+});
+
+it('plan and simulate say the same of a night at any hosts, of which an operator has denied and paced some', async () => {
+  await using database = await openDatabase(`sqlite:${folder.file('fleet.db')}`);
+  await migrate(database);
+  await setHost(database, 'h1.example', { paceMs: 40_000 });
+  await setHost(database, 'h2.example', { denied: true });
+  const { plan, simulated } = await both({
+    site: { product_url: undefined!, robots: undefined!, hosts: 'any', user_agent: 'bot/1.0 (+https://bot.example/)' },
+    products: { query: "select id, 'https://h' || (rowid % 30) || '.example/' || id as url from products" },
+  });
+  expect(plan).toMatchObject({ verdict: 'feasible', products: 290, manyHosts: { hosts: 29 } });
+  // Ten records and 1.3 requests for each, at a pace of 40 seconds.
+  expect(plan.manyHosts!.longestMs).toBeGreaterThan(13 * 40_000);
+  expect(simulated).toMatchObject({
+    plannedEndMs: { p50: plan.endP50Ms, p95: plan.endP95Ms },
+    products: { planned: 290, failed: 0 },
+    hosts: { listed: 29 },
+  });
+  expect(simulated.hosts!.requests).toBeCloseTo(plan.manyHosts!.requests, 0);
+  expect(simulated.endMs.p50 / plan.endP50Ms).toBeGreaterThan(0.9);
+  expect(simulated.endMs.p50 / plan.endP50Ms).toBeLessThan(1.1);
 });
 
 it('both say which addresses the price has, and that the probability counts no loss', async () => {

@@ -8,7 +8,7 @@ import type { Target } from '../../../../orchestrator/core/config/target.ts';
 import { zipfLoads } from '../../../../orchestrator/core/simulation/many-hosts.ts';
 import type { Plan } from '../../../../orchestrator/core/plan/plan.ts';
 import type { ProductList } from '../../../../orchestrator/core/prepare/products.ts';
-import { makePlan } from '../../../../orchestrator/core/prepare/make-plan.ts';
+import { makePlan, type PlanFacts, planWhatFits } from '../../../../orchestrator/core/prepare/make-plan.ts';
 import { listedUrlsOf, productUrlsOf } from '../../../../orchestrator/core/prepare/own-urls.ts';
 import { renderPlan } from '../../../../orchestrator/core/plan/render-plan.ts';
 import { DenyList } from '../../../../shared/domain/deny-list.ts';
@@ -38,16 +38,14 @@ function listed(given: Config, urls: readonly string[]) {
 
 const SANDBOX: Target = { dryRun: true, kind: 'sandbox', region: 'eu-west-1', bucket: 'b', endpoint: null };
 
+const ASKED_NOTHING: Pick<PlanFacts, 'prices' | 'quota' | 'browser'> = {
+  prices: { lists: [], warnings: [] },
+  quota: { vcpus: null, note: null },
+  browser: 'ready',
+};
+
 const planOf = (given: Config, products: ProductList, target = SANDBOX): Plan =>
-  makePlan({
-    config: given,
-    target,
-    products,
-    robots: ALLOW_ALL,
-    prices: { lists: [], warnings: [] },
-    quota: { vcpus: null, note: null },
-    browser: 'ready',
-  });
+  makePlan({ config: given, target, products, robots: ALLOW_ALL, ...ASKED_NOTHING });
 
 const text = (plan: Plan): string => renderPlan(plan).replace(/\n +/g, ' ');
 
@@ -163,6 +161,37 @@ describe('records that are left alone', () => {
       'left alone    1 by site.follow.deny, 1 that no section of the mapping reads: failed(redirect)',
     );
     expect(text(plan)).not.toContain('can match no link');
+  });
+
+  it('need an instance that says so, also where they are the whole list', () => {
+    const given = config(['a.example', 'big.example']);
+    const plan = planOf(given, listed(given, URLS));
+    expect(plan).toMatchObject({ verdict: 'feasible', instances: 1, manyHosts: { listed: 0 } });
+    expect(plan.paceMs).toBeGreaterThan(0);
+    expect(text(plan)).toContain('left alone    4 by site.follow.deny: failed(redirect)');
+    expect(text(plan)).not.toContain('fullest');
+    expect(planOf(given, listed(given, []))).toMatchObject({ verdict: 'feasible', instances: 0 });
+  });
+
+  it('are those of denied hosts too, which cost no time and yet are in the night', () => {
+    const given = config(['big.example']);
+    const urls = [...URLS, ...Array.from({ length: 2_000 }, (_, i) => `https://denied.example/${i}`)];
+    const all = listed(given, urls);
+    const loads = all.loads!.map((load) => (load.host === 'denied.example' ? { ...load, isDenied: true as const } : load));
+    const facts = { config: given, target: SANDBOX, robots: ALLOW_ALL, ...ASKED_NOTHING };
+    const { plan, products } = planWhatFits({ ...facts, products: { ...all, loads } });
+    const without = planOf(given, listed(given, URLS));
+    expect(plan).toMatchObject({ products: 3, paceMs: without.paceMs, endP50Ms: without.endP50Ms });
+    expect(plan.manyHosts).toMatchObject({ hosts: 1, listed: 3, records: 3, cutHosts: 0, nights: 1 });
+    expect(text(plan)).toContain(
+      'left alone    1 by site.follow.deny, 2,000 at 1 host that orchestrator hosts deny names: failed(redirect)',
+    );
+    expect(text(plan)).toMatch(/fullest +a\.example 3$/m);
+    // Last, and whole: a denied host takes none of the time of a slice.
+    expect(products.ids.length).toBe(2_004);
+    expect([...products.ids].slice(0, 3)).toEqual(['p2', 'p3', 'p4']);
+    expect(products.chunks!.at(-1)).toMatchObject({ last: 2_004 });
+    expect(products.chunks!.every(({ hosts }) => hosts!.leftMs < 60_000)).toBe(true);
   });
 });
 
