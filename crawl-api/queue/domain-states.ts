@@ -1,5 +1,6 @@
 /** What the journal says about each domain of the shop, or each of many hosts, as this address sees it. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
+import { deniedHost } from '../../shared/domain/own-url.ts';
 import { REFUSALS } from '../../shared/wire/callbacks.ts';
 import type { HostNote } from './records.ts';
 
@@ -194,8 +195,7 @@ export class DomainStates {
     // What an operator asks is in each note: it may be less than before, or nothing any more.
     of.paceMs = paceMs;
     if (denied) {
-      const detail = `${host} is denied (orchestrator hosts deny)`;
-      of.givenUp ??= { reason: 'redirect', detail, isDenied: true };
+      of.givenUp ??= { reason: 'redirect', detail: deniedHost(host), isDenied: true };
       this.denied.add(domain);
     } else if (of.givenUp?.isDenied === true) of.givenUp = null;
   }

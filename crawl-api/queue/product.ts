@@ -6,7 +6,7 @@ import type { KeyedRow, PageMapping } from '../../shared/domain/mapping.ts';
 import { describeMissingField } from '../../shared/domain/failure-kind.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import type { LeftOutReason } from '../../shared/domain/left-out.ts';
-import { findUrlFault } from '../../shared/domain/own-url.ts';
+import { findUrlFault, notRequested } from '../../shared/domain/own-url.ts';
 import type { PageRequest, PageRequests } from '../../shared/adapters/requests/page-requests.ts';
 import { DEFAULT_MAX_PAGES } from '../../shared/domain/pages-per-product.ts';
 import { productUrl } from '../../shared/domain/product.ts';
@@ -64,8 +64,7 @@ const GONE = unremarkable('gone');
 export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
   const url = productUrl(parts.site.productUrl, item.id);
   const fault = findUrlFault(parts.site.productUrl, item.id);
-  if (fault !== null)
-    return failedAtOnce(parts, { item, url }, { reason: 'redirect', detail: `not requested: ${fault}` });
+  if (fault !== null) return failedAtOnce(parts, { item, url }, { reason: 'redirect', detail: notRequested(fault) });
   const { n, id, validators } = item;
   const target = { n, product: { id, url }, interruptible: true, extent: parts.extent, validators } as const;
   const fetched = await fetchProduct(parts, target, work);

@@ -25,6 +25,17 @@ export const leaveAlone = (why: LeftAlone, url: string): string => `${why}:${url
 const whyLeftAlone = (url: string): string | null =>
   LEFT_ALONE[/^(denied|unmapped):/.exec(url)?.[1] as LeftAlone] ?? null;
 
+/** What is said of a product that fails without a request. */
+export const notRequested = (fault: string): string => `not requested: ${fault}`;
+
+const IS_DENIED = ' is denied (orchestrator hosts deny)';
+
+/** What is said of the records of a host that an operator has denied. */
+export const deniedHost = (host: string): string => host + IS_DENIED;
+
+/** What is said of records that are left alone, whole; and how it ends for those of denied hosts. */
+export const LEFT_ALONE_DETAILS = { whole: Object.values(LEFT_ALONE).map(notRequested), end: IS_DENIED };
+
 /** The URL as it is requested, and why it is not requested, or null. */
 interface OwnUrl {
   url: string;

@@ -3,6 +3,7 @@ import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import { KIND_TEXT, missReason } from '../../../shared/domain/failure-kind.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import { LEFT_ALONE_DETAILS } from '../../../shared/domain/own-url.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
 import { type InstancePhase, isServing } from '../../../shared/domain/states.ts';
@@ -381,6 +382,18 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         return [{ reason, detail: group.said, products: toNumber(group.items), example }];
       });
     });
+  }
+
+  async leftAlone(): Promise<number> {
+    const { whole, end } = LEFT_ALONE_DETAILS;
+    const [row] = await this.rows<{ items: SqlNumber }>((knex) =>
+      knex(ITEMS)
+        .where({ run_id: this.id, outcome: 'failed', reason: 'redirect' })
+        .where((said) => void said.whereIn('detail', whole).orWhere('detail', 'like', `%${end}`))
+        .count({ items: '*' })
+        .options({ timeout: LONG_STATEMENT_MS }),
+    );
+    return toNumber(row?.items ?? 0);
   }
 
   async hosts(asker: HostsAsker): Promise<RunHosts> {

@@ -580,6 +580,8 @@ export interface WorkReader {
   outcomes(): Promise<LedgerCounts & { linkPages?: LedgerCounts }>;
   /** What became of the products without a row, the most frequent first, at most `limit`; as slow as `outcomes`. */
   misses(limit: number): Promise<LedgerMisses[]>;
+  /** Failed products that are left alone because the user or an operator wants it so: as slow as `outcomes`. */
+  leftAlone(): Promise<number>;
   /** What has become of the hosts of a run of many hosts: as slow as `outcomes`. */
   hosts(asker: HostsAsker): Promise<RunHosts>;
   /** Outcomes of the products of one (slot, epoch), from the ledger. */

@@ -33,6 +33,7 @@ const ENDS: Record<string, Record<string, Partial<EndInput>>> = {
   'completed 0': {
     'all well': {},
     'failures within the share': { failed: 5, stored: 93 },
+    'records that are left alone above the share': { failed: 40, stored: 58, leftAlone: 38 },
     'no products at all': { planned: 0, stored: 0, gone: 0, failed: 0, reasons: {} },
     'nothing stored of a few due products': { mayStoreNothing: true, stored: 0, gone: 100, failed: 0, reasons: {} },
     'a discovery that finds no new product': linked({ planned: 0 }),
@@ -44,6 +45,8 @@ const ENDS: Record<string, Record<string, Partial<EndInput>>> = {
   },
   'completed 12': {
     'failures above the share': { failed: 6, stored: 92 },
+    'failures above the share of what is not left alone': { failed: 43, stored: 55, leftAlone: 38 },
+    'all left alone': { stored: 0, gone: 0, failed: 100, leftAlone: 100 },
     'nothing stored, everything gone': { stored: 0, gone: 100, failed: 0, reasons: {} },
     'too many products failed, hidden by pages of links': linked({ stored: 8, failed: 2 }),
     'too many pages of links failed': linked({ stored: 10 }, { stored: 80, failed: 10 }),
@@ -140,6 +143,8 @@ it('counts no link page as a product', () => {
   });
   expect(reasons).toEqual({ 'http-status': 2 });
   expect(endOf({ ...fine, ...linked({ stored: 8, failed: 2 }) }).reason).toBe('2 of 10 products failed');
+  const { reason } = endOf({ ...fine, failed: 43, stored: 55, leftAlone: 38 });
+  expect(reason).toBe('5 of 62 products failed, beside 38 that are left alone');
   const blind = endOf({ ...fine, ...linked({ stored: 10 }, { stored: 80, failed: 10 }) });
   expect(blind.reason).toBe('10 of 90 link pages failed');
 });

@@ -72,6 +72,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
     uncrawledReason: rest,
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
+    leftAlone: await leftAloneOf(core.work, run),
     siteDown: endedSiteDown(run),
     stallDetail: isStallCause(run.request) ? core.processState.stallCauses.get(run.request)?.detail : undefined,
     slowedBy: (left) => slowerPaceInWords(run, left, drainAtMs(run)) ?? slowedByOperator(run, left, drainAtMs(run)),
@@ -101,6 +102,10 @@ export async function publishRun(core: FinishCore): Promise<void> {
   // Staging is a second copy of every row; the parts in the bucket remain the source.
   await core.results.dropStaging();
 }
+
+/** Of one site nothing is left alone, and a ledger of millions is not read for it. */
+export const leftAloneOf = async (work: RunReader['work'], { settings: { site } }: RunRecord): Promise<number> =>
+  isAnyHost(site.productUrl) ? work.leftAlone() : 0;
 
 async function hold(core: FinishCore, { exitCode, reason }: Omit<RunEnd, 'state'>): Promise<void> {
   await core.results.noteNumbers();

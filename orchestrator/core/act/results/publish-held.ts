@@ -3,7 +3,7 @@ import { AppError } from '../../../../shared/domain/errors.ts';
 import { endOf, productsOf } from '../../decide/end/exit-code.ts';
 import { mayStoreNothing } from '../../decide/end/guard.ts';
 import { failRefused } from './refused-rows.ts';
-import type { FinishCore } from './finish.ts';
+import { type FinishCore, leftAloneOf } from './finish.ts';
 import { endedSiteDown, uncrawledReason } from '../../decide/uncrawled-reason.ts';
 import type { RunRecord } from '../../model/stores.ts';
 
@@ -46,6 +46,7 @@ async function publishWithout(core: FinishCore, run: RunRecord, overNewer: boole
       // Judged by the end of the crawl, however long the check took.
       onTime: (run.finishedAtMs ?? 0) <= run.deadlineAtMs,
       maxFailed: run.settings.run.maxFailed,
+      leftAlone: await leftAloneOf(core.work, run),
       siteDown: endedSiteDown(noted),
       mayStoreNothing: mayStoreNothing(run, productsOf(outcomes)),
       noInstances: null,

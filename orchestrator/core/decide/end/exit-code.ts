@@ -18,6 +18,8 @@ export interface EndInput extends Omit<Counted, 'open' | 'linkPages'> {
   onTime: boolean;
   /** Maximum share of failed products in a complete run. */
   maxFailed: number;
+  /** Failed products that are left alone as the user or an operator wants it: no failures of the run. Omitted: none. */
+  leftAlone?: number;
   /**
    * The part of a slower pace, asked for in mid-run, in this many products that are left; null where it has none.
    * Omitted: none.
@@ -99,10 +101,17 @@ function openEnd(input: EndInput): OpenEnd {
   const missed = missedDeadline(input, left);
   if (missed !== null) return ending('completed', EXIT.deadline, `deadline missed: ${missed}`);
   const products = productsOf(input);
-  if (products.failed / Math.max(1, products.planned) > input.maxFailed)
-    return ending('completed', EXIT.failedProducts, `${products.failed} of ${products.planned} products failed`);
+  const { leftAlone = 0 } = input;
+  const [wanted, missing] = [products.planned - leftAlone, products.failed - leftAlone];
+  if (missing / Math.max(1, wanted) > input.maxFailed) {
+    const reason =
+      leftAlone === 0
+        ? `${missing} of ${wanted} products failed`
+        : `${missing} of ${wanted} products failed, beside ${leftAlone} that are left alone`;
+    return ending('completed', EXIT.failedProducts, reason);
+  }
   // A discovery whose lists fail finds nothing.
-  if (failed / Math.max(1, planned) > input.maxFailed) {
+  if (input.linkPages !== undefined && failed / Math.max(1, planned) > input.maxFailed) {
     const { linkPages } = input;
     return ending('completed', EXIT.failedProducts, `${linkPages?.failed} of ${linkPages?.planned} link pages failed`);
   }

@@ -2,6 +2,7 @@
 import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { kindText, missReason } from '../../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../../shared/domain/outcome.ts';
+import { LEFT_ALONE_DETAILS } from '../../../../shared/domain/own-url.ts';
 import { hostGapMs } from '../../../../shared/domain/host-policy.ts';
 import { REFUSALS } from '../../../../shared/wire/callbacks.ts';
 import { isServing } from '../../../../shared/domain/states.ts';
@@ -222,6 +223,16 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
       }
       return { ...counts, planned: items.length, reasons };
     });
+  }
+
+  leftAlone(): Promise<number> {
+    const { whole, end } = LEFT_ALONE_DETAILS;
+    return this.read('work.leftAlone', ({ items }) =>
+      items.reduce(
+        (sum, { detail }) => sum + Number(whole.includes(detail ?? '') || detail?.endsWith(end) === true),
+        0,
+      ),
+    );
   }
 
   misses(limit: number): Promise<LedgerMisses[]> {

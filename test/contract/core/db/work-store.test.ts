@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { describeMissingField, describePoorPage, failureKind, signOf } from '../../../../shared/domain/failure-kind.ts';
 import type { FailureReason } from '../../../../shared/domain/outcome.ts';
+import { deniedHost, notRequested } from '../../../../shared/domain/own-url.ts';
 import type { ItemResult } from '../../../../shared/wire/part.ts';
 import { openDatabase } from '../../../../orchestrator/core/db/connect.ts';
 import { createStores } from '../../../../orchestrator/core/db/create-stores.ts';
@@ -270,6 +271,22 @@ onEveryEngine('WorkStore', (bench, engine) => {
     expect(kinds).toEqual([null, 'field-missing title', '302 redirect-home', '404']);
     expect(failureKind('parse', groups[1]!.detail).isScriptBuilt).toBe(true);
     expect((await work.misses(2)).map(({ reason }) => reason)).toEqual(['deadline', 'parse']);
+  });
+
+  it('counts those that are left alone, by the user or an operator, apart from other failures', async () => {
+    const { id, work } = await createRun(bench(), 8);
+    await createInstance(bench(), id, 0);
+    const details = [
+      notRequested('site.follow.deny has its URL'),
+      notRequested('no section of the mapping reads its URL'),
+      deniedHost('a.example'),
+      notRequested('it has no URL'),
+      '302 to https://a.example/',
+    ];
+    const redirects = details.map((detail, i) => ({ ...failed(i + 1, detail), reason: 'redirect' }) as ItemResult);
+    await load(bench(), id, [...redirects, stored(6), gone(7)]);
+    expect(await work.leftAlone()).toBe(3);
+    expect(await work.outcomes()).toMatchObject({ failed: 5 });
   });
 
   it('has no answers for a run without products', async () => {
