@@ -85,7 +85,7 @@ describe('records with pages of their own hosts', () => {
             mapping: CONTACT_MAPPING,
             follow: { depth: 1, hosts: 'own', deny: 'top.txt' },
           },
-          run: { deadline: '90s', min_instances: 3 },
+          run: { deadline: '90s', min_instances: 3, max_failed: '5%' },
         },
       });
       const others = Array.from({ length: 20_000 }, (_, i) => `www${i}.example`);

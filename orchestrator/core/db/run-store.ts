@@ -163,6 +163,18 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     return null;
   }
 
+  async measuredSilence(listKey: string, limit: number): Promise<number | null> {
+    const runs = await this.#rows<{ report: string | null }>((knex) =>
+      newestOf(knex, listKey).limit(limit).select('report'),
+    );
+    for (const { report } of runs) {
+      const { done = 0, givenUp = {} } = report === null ? {} : ((JSON.parse(report) as RunReport).hosts ?? {});
+      const hosts = Object.values(givenUp).reduce((sum, some) => sum + some, done);
+      if (hosts >= ENOUGH_HOSTS) return (givenUp.network ?? 0) / hosts;
+    }
+    return null;
+  }
+
   async lastPace(host: string, bannedSinceMs: number): Promise<AskedPace | null> {
     const pace = await this.#lastPace(host);
     return pace !== null && (await this.#hasBanned(host, bannedSinceMs)) ? { ...pace, bannedLately: true } : pace;
@@ -266,6 +278,9 @@ function bannedBy({ evidence }: { evidence: string }, host: string): boolean {
 /** The published runs over a list. */
 /** Fewer say nothing about how many requests a record takes. */
 const ENOUGH_RECORDS = 100;
+
+/** Fewer say nothing about the share of them that gives no answer. */
+const ENOUGH_HOSTS = 100;
 
 /** Reasons of records whose pages were read: others have got no answer, or no request. */
 const READ: readonly FailureReason[] = ['parse', 'content-type', 'too-large', 'assert', 'load'];

@@ -251,6 +251,11 @@ export interface RunStore {
    */
   measuredRequests(listKey: string, limit: number): Promise<number | null>;
   /**
+   * Share of the hosts that gave no answer in the newest of these runs that has hosts enough to tell, among the last
+   * `limit`; null without one.
+   */
+  measuredSilence(listKey: string, limit: number): Promise<number | null>;
+  /**
    * What this host asked of the last run that crawled it, probes apart, and whether it has banned an address of a run
    * since then; null if none of the last 1,000 runs did.
    */

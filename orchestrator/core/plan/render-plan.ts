@@ -79,8 +79,10 @@ export const tonight = ({ records, listed }: HostsPlan): string =>
   records === listed ? thousands(records) : `${thousands(records)} of ${thousands(listed)} tonight`;
 
 /** Why it is not more, in words. */
-export function hosts({ hosts: count, cutHosts, nights, deadShare }: HostsPlan): string {
-  const dead = deadShare === 0 ? '' : `, ${percent(deadShare)} of them without an answer`;
+export function hosts({ hosts: count, cutHosts, nights, deadShare, each: ofList }: HostsPlan): string {
+  // What a plan knows of the hosts of a list; a simulation may be asked for any share.
+  const shown = ofList === undefined ? '' : ', as in an earlier night';
+  const dead = deadShare === 0 ? '' : `, ${percent(deadShare)} of them without an answer${shown}`;
   if (cutHosts === 0) return `${thousands(count)}${dead}`;
   const most = Number.isFinite(nights)
     ? `the largest takes ${plural(nights, 'night')}`

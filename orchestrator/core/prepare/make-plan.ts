@@ -128,9 +128,9 @@ const NAMED_HOSTS = 3;
 function overHosts(
   input: PlanInput,
   loads: readonly HostRecords[],
-  { leftAlone, requestsEach }: ProductList,
+  { leftAlone, requestsEach, deadShare }: ProductList,
 ): PlanInput {
-  const night = nightOfHosts(loads, nightRulesOf(input));
+  const night = nightOfHosts(loads, nightRulesOf(input), deadShare);
   const each = { requestsEach: input.pagesEach, isMeasured: requestsEach !== undefined };
   const fullest = loads.filter(({ isDenied }) => !isDenied).slice(0, NAMED_HOSTS);
   const hosts = { ...night, each, ...(leftAlone && { leftAlone }), fullest };

@@ -26,6 +26,8 @@ export interface ProductList extends ProductUrls {
   pageMs?: number;
   /** Requests of a record on average in an earlier night of this list, at any hosts; omitted without one. */
   requestsEach?: number;
+  /** Share of the hosts that gave no answer in an earlier night of this list, at any hosts; omitted without one. */
+  deadShare?: number;
   /** New URLs of seeds, sitemaps and search terms. */
   entered?: number;
   /** How they are cut by host, where they are on any; omitted: into chunks of the plan's size. */
@@ -71,6 +73,7 @@ export async function readList(
   const pageMs = render === 'http' ? null : ((await runs?.measuredPageMs(key, render, LIST_RUNS)) ?? null);
   const isAny = isAnyHost(site.product_url);
   const requestsEach = isAny ? ((await runs?.measuredRequests(key, LIST_RUNS)) ?? null) : null;
+  const deadShare = isAny ? ((await runs?.measuredSilence(key, LIST_RUNS)) ?? null) : null;
   const list: ListRecord = { key, usual: usualLength(earlier), accepted, ...(listed === undefined ? {} : { length }) };
   const limits = { minRows: products.min_rows, maxDrop: products.max_drop };
   return {
@@ -78,6 +81,7 @@ export async function readList(
     ...productUrlsOf(config, read.ids, urls),
     ...(pageMs === null ? {} : { pageMs }),
     ...(requestsEach === null ? {} : { requestsEach }),
+    ...(deadShare === null ? {} : { deadShare }),
     list: { ...list, ...findListFaults(length, list, limits) },
   };
 }

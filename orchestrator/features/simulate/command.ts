@@ -131,7 +131,11 @@ function nightOfSite(facts: PlanFacts, count: number | undefined): Night {
 /** Pages of an instance at once over many hosts, unless the configuration says so. */
 const PLACES = 8;
 
-function nightOfMany(facts: PlanFacts, loads: readonly HostLoad[], { dead = 0 }: SimulateOptions): Night {
+function nightOfMany(
+  facts: PlanFacts,
+  loads: readonly HostLoad[],
+  { dead = facts.products.deadShare ?? 0 }: SimulateOptions,
+): Night {
   const { pagesAtOnce = PLACES, ...given } = planInputOf(facts);
   const site = { ...given, pagesAtOnce };
   const hosts = nightOfHosts(loads, nightRulesOf(site), dead);

@@ -83,4 +83,22 @@ onBothEngines('Runs over a product list', (bench, engine) => {
     await aRun({ stored: 190 }, [150]);
     expect(await runs.measuredRequests('requests', 5)).toBe(1);
   });
+
+  it('tell which share of the hosts gave no answer in the newest one with enough of them', async () => {
+    const { runs } = bench().stores;
+    const aRun = async (hosts?: RunReport['hosts']) => {
+      const list = { key: 'silence', usual: null, accepted: false };
+      const { run } = await createRun(bench(), 1, { settings: { ...settings(`silence_${engine}`), list } });
+      await run.setReport({ hosts } as unknown as RunReport);
+      await run.move('planned', 'completed');
+    };
+    expect(await runs.measuredSilence('silence', 5)).toBe(null);
+    await aRun({ done: 150, givenUp: { network: 40, redirect: 10 }, open: 0 });
+    await aRun({ done: 20, givenUp: { network: 70 }, open: 0 });
+    await aRun();
+    expect(await runs.measuredSilence('silence', 5)).toBe(0.2);
+    expect(await runs.measuredSilence('silence', 2)).toBe(null);
+    await aRun({ done: 100, givenUp: {}, open: 0 });
+    expect(await runs.measuredSilence('silence', 5)).toBe(0);
+  });
 });

@@ -84,6 +84,25 @@ describe('the requests of a record at any hosts', () => {
   });
 });
 
+describe('hosts that give no answer', () => {
+  const products = listed(
+    config([]),
+    Array.from({ length: 500 }, (_, i) => `https://h${i}.example/`),
+  );
+
+  it('are none before a night has shown how many', () => {
+    expect(text(planOf(config([]), products))).toMatch(/^hosts +500$/m);
+  });
+
+  it('are planned with the share of them in an earlier night, which takes its time', () => {
+    const plan = planOf(config([]), { ...products, deadShare: 0.12 });
+    expect(plan.manyHosts).toMatchObject({ deadShare: 0.12 });
+    expect(text(plan)).toMatch(/^hosts +500, 12 % of them without an answer, as in an earlier night$/m);
+    // Sixty of them keep a place for 20 s each.
+    expect(plan.paceMs).toBeGreaterThan(planOf(config([]), products).paceMs + 2_000);
+  });
+});
+
 describe('a deny list for any hosts', () => {
   it('has domains with all names below them, prefixes of one host, and paths of each', () => {
     const deny = denyList([
@@ -177,7 +196,9 @@ describe('records that are left alone', () => {
     const given = config(['big.example']);
     const urls = [...URLS, ...Array.from({ length: 2_000 }, (_, i) => `https://denied.example/${i}`)];
     const all = listed(given, urls);
-    const loads = all.loads!.map((load) => (load.host === 'denied.example' ? { ...load, isDenied: true as const } : load));
+    const loads = all.loads!.map((load) =>
+      load.host === 'denied.example' ? { ...load, isDenied: true as const } : load,
+    );
     const facts = { config: given, target: SANDBOX, robots: ALLOW_ALL, ...ASKED_NOTHING };
     const { plan, products } = planWhatFits({ ...facts, products: { ...all, loads } });
     const without = planOf(given, listed(given, URLS));
