@@ -173,11 +173,10 @@ export class HostPolicy implements DomainPolicy {
   }
 
   #isHere(url: string): boolean {
-    const { queue, domain } = this.#parts;
+    const { queue, domain, site } = this.#parts;
     const parsed = URL.parse(url);
-    return (
-      parsed !== null && /^https?:$/.test(parsed.protocol) && hostGroupOf(parsed) === queue.state.numbers.hostOf(domain)
-    );
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) return false;
+    return hostGroupOf(parsed, site.hostKey) === queue.state.numbers.hostOf(domain);
   }
 
   #isAllowed(url: string): boolean {

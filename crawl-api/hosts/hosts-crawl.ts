@@ -290,7 +290,7 @@ export class HostsCrawl implements Crawl {
   #visitFor(asker: OpenHost, robotsUrl: string, work: AbortSignal): Visit | null {
     const { state } = this.#p.queue;
     const { hostname, origin } = new URL(robotsUrl);
-    const domain = state.numbers.find?.(hostGroupOf({ hostname }));
+    const domain = state.numbers.find?.(hostGroupOf({ hostname }, this.#p.site.hostKey));
     this.#sleep(asker.domain, LOOK_AGAIN_MS);
     if (domain === undefined || this.#busy.has(domain)) return null;
     const host = this.#hostAt(domain);

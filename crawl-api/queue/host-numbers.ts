@@ -1,15 +1,24 @@
 /** The numbers of many hosts, in the order in which the journal names them. */
-import { hostGroupOf } from '../../shared/domain/host-key.ts';
+import { hostGroupOf, type HostKey } from '../../shared/domain/host-key.ts';
 import type { Domains } from './queue-state.ts';
 
 export class HostNumbers implements Domains {
   readonly #numbers = new Map<string, number>();
   readonly #hosts: string[] = [];
+  readonly #key: HostKey | undefined;
+
+  constructor(key?: HostKey) {
+    this.#key = key;
+  }
+
+  keyOf(url: Pick<URL, 'hostname'>): string {
+    return hostGroupOf(url, this.#key);
+  }
 
   /** The number of the host of a URL; of all that is no URL, one in common. */
   of(url: string): number {
     const parsed = URL.parse(url);
-    return this.ofHost(parsed === null ? '' : hostGroupOf(parsed));
+    return this.ofHost(parsed === null ? '' : this.keyOf(parsed));
   }
 
   ofHost(host: string): number {

@@ -3,6 +3,7 @@
  * product.
  */
 import { domainOf, isAnyHost, type ProductUrl, templateAt } from '../../shared/domain/domains.ts';
+import type { HostKey } from '../../shared/domain/host-key.ts';
 import { hostNameOf } from '../../shared/domain/same-site.ts';
 import { productUrl as urlOf } from '../../shared/domain/product.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -38,7 +39,7 @@ export function openQueue<J extends Journal>(
   open: (apply: (record: JournalRecord) => void) => QueueFiles<J>,
 ): { queue: Queue; journal: J } {
   const { site, deadline } = settings;
-  const state = new QueueState(domainsOf(site.productUrl));
+  const state = new QueueState(domainsOf(site.productUrl, site.hostKey));
   const { file, replay, reserve } = open((record) => state.apply(record));
   const { intervalMs, productUrl: templates, bannedLately } = site;
   const { leaseMs } = settings;
@@ -66,8 +67,8 @@ export function openQueue<J extends Journal>(
 }
 
 /** Where the products of a run are read: at the domains of a site, or at the hosts that their URLs have. */
-export function domainsOf(productUrl: ProductUrl): Domains {
-  if (isAnyHost(productUrl)) return new HostNumbers();
+export function domainsOf(productUrl: ProductUrl, hostKey?: HostKey): Domains {
+  if (isAnyHost(productUrl)) return new HostNumbers(hostKey);
   return {
     of: (id) => domainOf(productUrl, id),
     hostOf: (domain) => hostNameOf(new URL(templateAt(productUrl, domain))),

@@ -9,7 +9,6 @@
  */
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
-import { hostGroupOf } from '../../shared/domain/host-key.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { HostOrder, PartRef } from '../../shared/wire/callbacks.ts';
 import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
@@ -41,6 +40,8 @@ interface Chunk {
 export interface Domains {
   of(id: string): number;
   hostOf(domain: number): string;
+  /** Of many hosts: the host of a URL, by what one pace holds for. */
+  keyOf?(url: URL): string;
   /** Of many hosts: the number of a host, a new one if need be. */
   ofHost?(host: string): number;
   /** Of many hosts: the number of a host; undefined for one that was never named here. */
@@ -210,7 +211,7 @@ export class QueueState {
   #hostsIn(chunks: readonly string[]): Set<string> {
     const products = chunks.flatMap((id) => this.chunks.get(id)?.products ?? []);
     const urls = products.flatMap(({ id, robots }) => [URL.parse(id), URL.parse(robots ?? '')]);
-    return new Set(urls.flatMap((url) => (url === null ? [] : hostGroupOf(url))));
+    return new Set(urls.flatMap((url) => (url === null ? [] : (this.#numbers.keyOf?.(url) ?? []))));
   }
 
   /** Products that go on at another host, of which the main server does not know yet. */

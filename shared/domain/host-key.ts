@@ -1,12 +1,24 @@
 /** What one pace, one owner and one rest hold for where pages may be on any host. */
 import { getDomain, parse } from 'tldts';
+import { siteHostOf } from './same-site.ts';
+
+/** `site.host_key`. */
+export type HostKey = 'domain' | 'host';
 
 /**
- * The registrable domain of a URL's host, such as `shop.example` of `www.shop.example`: one operator serves all of it.
- * An IP address, or a name without a public suffix, is its own key. All names below a private suffix, such as
- * `blogspot.com`, share one key, because the same servers answer for them.
+ * What one pace holds for: by default the registrable domain of a URL's host, such as `shop.example` of
+ * `www.shop.example`: one operator serves all of it. An IP address, or a name without a public suffix, is its own key.
+ * All names below a private suffix, such as `blogspot.com`, share one key, because the same servers answer for them.
+ * With `host` each name has its own key, `www.` and the bare name one in common; `domainOf` the key is the domain of
+ * the URL.
  */
-export const hostGroupOf = ({ hostname }: Pick<URL, 'hostname'>): string => getDomain(hostname) ?? hostname;
+export function hostGroupOf(url: Pick<URL, 'hostname'>, key: HostKey = 'domain'): string {
+  const domain = getDomain(url.hostname) ?? url.hostname;
+  if (key === 'domain') return domain;
+  const host = siteHostOf(url);
+  // `www.co.uk` is a domain itself.
+  return host.length < domain.length ? domain : host;
+}
 
 /** True for a name such as `co.uk`, below which many operators have their domains: it is no host itself. */
 export function isPublicSuffix({ hostname }: Pick<URL, 'hostname'>): boolean {

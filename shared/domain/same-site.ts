@@ -42,12 +42,12 @@ function parseHttp(text: string): URL | null {
 }
 
 /** `shop.example.` is the same host as `shop.example`. */
-const hostOf = (url: URL): string => url.hostname.replace(/\.$/, '');
+const hostOf = (url: Pick<URL, 'hostname'>): string => url.hostname.replace(/\.$/, '');
 
 /**
  * The name of a site: its host, without a leading `www.`. Two URLs have the same name if `sharesHost` is true of them.
  */
-export const siteHostOf = (url: URL): string => withoutWww(hostOf(url));
+export const siteHostOf = (url: Pick<URL, 'hostname'>): string => withoutWww(hostOf(url));
 
 /** The host and port that a robots.txt holds for: equal for two URLs of which `sharesRobots` is true. */
 export const hostKeyOf = (url: URL): string => `${siteHostOf(url)}:${url.port}`;

@@ -72,6 +72,8 @@ export const siteSettingsSchema = z.strictObject({
   bannedLately: z.array(z.int().nonnegative()).exactOptional(),
   /** What is followed of what pages link to; omitted: every further page on the site. */
   follow: followSchema.exactOptional(),
+  /** Of many hosts: each name has a pace of its own; omitted: all names of a registrable domain share one. */
+  hostKey: z.literal('host').exactOptional(),
   /** Maximum pages of one instance that are under way at the same time, each at another domain; omitted: 1. */
   pagesAtOnce: z.int().min(2).max(MAX_PAGES_AT_ONCE).exactOptional(),
   /** Maximum pages of one product, including its own; omitted: DEFAULT_MAX_PAGES. */

@@ -95,8 +95,14 @@ const siteKeys = z.strictObject({
   hosts: orNull(
     z.union([z.literal('any'), hosts()], { error: 'must be a list such as ["https://shop.example"], or any' }),
   ).describe(
-    'In place of `product_url`, where each product has its own URL: the hosts of the shop, such as `["https://shop.example"]`, at most 10. `products.query` then yields a column `url` beside `id`. See [urls.md](urls.md). `any`: records at any hosts, each in a pace of its own; only `plan` knows it so far. See [hosts.md](hosts.md).',
+    'In place of `product_url`, where each product has its own URL: the hosts of the shop, such as `["https://shop.example"]`, at most 10. `products.query` then yields a column `url` beside `id`. See [urls.md](urls.md). `any`: records at any hosts, each in a pace of its own. See [hosts.md](hosts.md).',
   ),
+  host_key: z
+    .enum(['domain', 'host'])
+    .default('domain')
+    .describe(
+      'With `hosts: any`, what has one pace, one owner and one rest: `domain`: all names of a registrable domain, such as those below `blogspot.com`; `host`: each name by itself, `www.` and the bare name together. See [hosts.md](hosts.md#a-platform-with-many-names).',
+    ),
   request: orNull(requestSection()).describe(
     'How products are requested, where a GET does not give them: `{ method: POST, reads_only: true, body: { query: "query($id: ID!) { product(id: $id) { title } }", variables: { id: "{id}" } } }`. Plain HTTP only. See [json-api.md](json-api.md).',
   ),
@@ -234,6 +240,11 @@ export const siteSection = siteKeys
     error: 'takes the place of site.product_url: leave one of them out',
     when: isRead,
   })
+  .refine(({ host_key: key, hosts: named }) => key === 'domain' || named === 'any', {
+    path: ['host_key'],
+    error: 'needs hosts: any: other runs have one site',
+    when: isRead,
+  })
   .refine(({ pages_at_once: pages, render }) => pages === 1 || render === 'http', {
     path: ['pages_at_once'],
     error: 'needs render: http: a browser has one page at a time',
@@ -255,6 +266,7 @@ export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
   ...(site.pages_at_once === 1 ? {} : { pagesAtOnce: site.pages_at_once }),
   productUrl: plainProductUrl(site.product_url),
   ...requestSettingsOf(site.request),
+  ...(site.host_key === 'host' ? { hostKey: 'host' } : {}),
   intervalMs: site.interval,
   maxRatePerSecond: site.max_rate,
   userAgent: site.user_agent ?? `crawlfleet/${VERSION}`,

@@ -1,6 +1,6 @@
 /** Rows of crawlfleet_chunks and the products behind them. */
 import type { Knex } from 'knex';
-import { hostGroupOf } from '../../../shared/domain/host-key.ts';
+import { hostGroupOf, type HostKey } from '../../../shared/domain/host-key.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import type { ChunkState } from '../../../shared/domain/phases.ts';
 import { type ChunkRange, isFirst, NOT_NEXT_MS } from '../../../shared/domain/sharing.ts';
@@ -79,18 +79,20 @@ export const ownUrl = ({ path }: Pick<OpenItem, 'path'>): string | null =>
   path === null || path.startsWith('/') ? null : path;
 
 /** The host of a product that has a URL to request; else null. */
-export const hostOfItem = ({ path, moved_to = null }: Pick<OpenItem, 'path'> & Partial<OpenItem>): string | null =>
-  hostOfUrl(moved_to ?? ownUrl({ path }));
+export const hostOfItem = (
+  { path, moved_to = null }: Pick<OpenItem, 'path'> & Partial<OpenItem>,
+  key?: HostKey,
+): string | null => hostOfUrl(moved_to ?? ownUrl({ path }), key);
 
 /** All hosts that are asked for a product: its own first, then the one whose robots.txt holds for it. */
-export function hostsOfItem(item: OpenItem): string[] {
-  const hosts = [hostOfItem(item), hostOfUrl(item.robots_url)].filter((host) => host !== null);
+export function hostsOfItem(item: OpenItem, key?: HostKey): string[] {
+  const hosts = [hostOfItem(item, key), hostOfUrl(item.robots_url, key)].filter((host) => host !== null);
   return [...new Set(hosts)];
 }
 
-function hostOfUrl(text: string | null): string | null {
+function hostOfUrl(text: string | null, key?: HostKey): string | null {
   const url = URL.parse(text ?? '');
-  return url !== null && /^https?:$/.test(url.protocol) ? hostGroupOf(url) : null;
+  return url !== null && /^https?:$/.test(url.protocol) ? hostGroupOf(url, key) : null;
 }
 
 const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'] as const;

@@ -4,6 +4,7 @@
  */
 import type { Knex } from 'knex';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { HostKey } from '../../../shared/domain/host-key.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
 import type { RunSettings } from '../model/run-settings.ts';
@@ -26,6 +27,8 @@ interface Claimant {
   fence: number;
   sites: SiteHosts;
   nowMs: number;
+  /** Of the run. */
+  hostKey: HostKey | undefined;
 }
 
 /** Consecutive open products of the same hosts; none: they have no URL to request. */
@@ -43,11 +46,12 @@ export async function claimHosts(
   claimant: Claimant,
   rows: readonly ChunkRow[],
 ): Promise<ChunkRow[]> {
-  const { key } = claimant;
-  const chunks = (await openItems(trx, key.run_id, rows)).map(({ chunk, open }) => ({ chunk, ranges: rangesOf(open) }));
+  const { key, hostKey } = claimant;
+  const found = await openItems(trx, key.run_id, rows);
+  const chunks = found.map(({ chunk, open }) => ({ chunk, ranges: rangesOf(open, hostKey) }));
   const names = new Set(chunks.flatMap(({ ranges }) => ranges.flatMap(({ hosts }) => hosts)));
   if (names.size === 0) return [...rows];
-  const known = await lockHosts(trx, [...names].sort());
+  const known = await lockHosts(trx, names, hostKey);
   const uses = await usesOf(trx, claimant, [...known.values()]);
   const closed = await closedHosts(trx, claimant, [...known.values()]);
   const closedOf = ({ hosts }: HostRange): Closed | undefined => hosts.flatMap((host) => closed.get(host) ?? [])[0];
@@ -96,10 +100,10 @@ export async function claimHosts(
   return granted;
 }
 
-function rangesOf(open: readonly OpenItem[]): HostRange[] {
+function rangesOf(open: readonly OpenItem[], hostKey: HostKey | undefined): HostRange[] {
   const ranges: HostRange[] = [];
   for (const item of open) {
-    const hosts = hostsOfItem(item);
+    const hosts = hostsOfItem(item, hostKey);
     const before = ranges.at(-1);
     if (before !== undefined && before.hosts.join(' ') === hosts.join(' ')) {
       before.last = item.n;
@@ -112,21 +116,21 @@ function rangesOf(open: readonly OpenItem[]): HostRange[] {
 /** Those of these hosts that are not free, and when each is to be tried again. */
 async function usesOf(
   trx: Knex.Transaction,
-  { db, key, fence, sites, nowMs }: Claimant,
+  { db, key, fence, sites, nowMs, hostKey }: Claimant,
   rows: readonly HostRow[],
 ): Promise<Map<string, { dueAtMs: number; isOwn: boolean }>> {
   const leases = await heldLeases(trx, db);
-  const asker = { runId: key.run_id, at: key, nowMs, intervalMs: null };
+  const asker = { runId: key.run_id, at: key, nowMs, intervalMs: null, hostKey };
   const taken = await sites.read(trx, asker, leases, fence);
   const uses = new Map<string, { dueAtMs: number; isOwn: boolean }>();
   const claimed = await claimedHosts(trx, rows, asker, leases);
-  for (const { host, runId, isResting, untilMs, partMs = Infinity, isOwn = false } of claimed.values()) {
+  for (const [host, { runId, isResting, untilMs, partMs = Infinity, isOwn = false }] of claimed) {
     // The parts of its own instances may free it at any time.
     const retryMs = runId === key.run_id ? Math.min(RETRY_MS, partMs / 2) : RETRY_MS;
     uses.set(host, { dueAtMs: isResting ? untilMs : nowMs + retryMs, isOwn });
   }
-  for (const { host } of rows)
-    if (taken.has(host))
+  for (const { host, domain } of rows)
+    if (taken.has(domain ?? host))
       uses.set(host, { dueAtMs: Math.max(uses.get(host)?.dueAtMs ?? 0, nowMs + RETRY_MS), isOwn: false });
   return uses;
 }

@@ -1,4 +1,5 @@
 /** What became of the records of one host in a run, for a person who asks. */
+import type { HostKey } from '../../../shared/domain/host-key.ts';
 import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import { hostOfItem, ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
@@ -28,8 +29,13 @@ interface Row {
 /** Rows read at a time. */
 const PAGE = 5_000;
 
-/** Compares every product of the run. */
-export async function readHostOutcomes(db: Database, runId: string, host: string): Promise<HostOutcomes> {
+/** Compares every product of the run. @param key what the run has hosts by */
+export async function readHostOutcomes(
+  db: Database,
+  runId: string,
+  host: string,
+  key?: HostKey,
+): Promise<HostOutcomes> {
   const counts: HostOutcomes = { records: 0, open: 0, stored: 0, gone: 0, failed: {}, lastSettledAtMs: null };
   const like = `%${host.replaceAll(/[!%_]/g, '!$&')}%`;
   for (let after: number | undefined = 0; after !== undefined;) {
@@ -46,7 +52,7 @@ export async function readHostOutcomes(db: Database, runId: string, host: string
           .options({ timeout: LONG_STATEMENT_MS }),
       ),
     );
-    for (const row of rows) if (hostOfItem(row) === host) count(counts, row);
+    for (const row of rows) if (hostOfItem(row, key) === host) count(counts, row);
     after = rows.length < PAGE ? undefined : rows.at(-1)?.n;
   }
   return counts;

@@ -6,7 +6,7 @@
 import type { Knex } from 'knex';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
-import { hostGroupOf } from '../../../shared/domain/host-key.ts';
+import { hostGroupOf, type HostKey } from '../../../shared/domain/host-key.ts';
 import { hostLeaseMs } from '../../../shared/domain/limits.ts';
 import { isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../../shared/domain/states.ts';
 import { intervalOf } from '../model/operator-pace.ts';
@@ -15,7 +15,7 @@ import type { RunSettings } from '../model/run-settings.ts';
 import type { HostAsker, HostInUse, RunRecord } from '../model/stores.ts';
 import { type ChunkRow, CHUNKS, ITEMS } from './chunk-rows.ts';
 import { gapOf, withRests } from './host-rests.ts';
-import type { HostRow } from './host-rows.ts';
+import { type HostRow, namesIn } from './host-rows.ts';
 import type { HeldLease } from './locks.ts';
 import { inPieces, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
@@ -30,6 +30,7 @@ interface RunState {
   /** When the last request of any of its instances is over, even without a main server. */
   endMs: number;
   intervalMs: number;
+  hostKey: HostKey | undefined;
   leaseMs: number;
   /** How often its instances settle products. */
   partMs: number;
@@ -46,8 +47,9 @@ interface Owned extends EpochId {
 }
 
 /**
- * Those of these hosts that runs of many hosts have, or had so lately that they have to rest. The rows are locked, so
- * that no grant changes them.
+ * Those of these hosts that runs of many hosts have, or had so lately that they have to rest, by host. The rows are
+ * locked, so that no grant changes them. Whoever asks for a domain competes for all names in it, and whoever asks for a
+ * name with the runs that have its domain.
  */
 export async function claimedHosts(
   trx: Knex.Transaction,
@@ -55,7 +57,7 @@ export async function claimedHosts(
   asker: HostAsker,
   leases: readonly HeldLease[],
 ): Promise<Map<string, HostInUse>> {
-  const rows = await withRests(trx, locked);
+  const rows = await withRests(trx, [...locked, ...(asker.hostKey === 'host' ? [] : await namesIn(trx, locked))]);
   const living = new Set(leases.filter(({ isLiving }) => isLiving).map(({ runId }) => runId));
   const { owned, ownIntervalMs } = await ownersOf(trx, rows, asker);
   const isAtWork = ({ id, endMs, isOpen }: RunState): boolean =>
@@ -87,7 +89,25 @@ export async function claimedHosts(
     const restMs = (owner?.run.leaseMs ?? 0) + gapMs;
     if (untilMs > asker.nowMs) found.set(host, { host, runId, untilMs, isResting: true, restMs });
   }
-  return found;
+  const rivals = rows.flatMap(({ host, domain }) => {
+    if (domain === null || domain === host) return [];
+    if (asker.hostKey !== 'host') return [{ asked: domain, rival: host }];
+    // Else the row is about the bare name alone.
+    return owners.get(domain)?.run.hostKey === 'host' ? [] : [{ asked: host, rival: domain }];
+  });
+  for (const { asked, rival } of rivals) {
+    const [own, other] = [found.get(asked), found.get(rival)];
+    if (other !== undefined) found.set(asked, own === undefined ? other : later(own, other));
+  }
+  return new Map(locked.flatMap(({ host }) => (found.has(host) ? [[host, found.get(host)!]] : [])));
+}
+
+/** What is to be waited for of two. */
+function later(own: HostInUse, other: HostInUse): HostInUse {
+  const isOther = own.isResting === other.isResting ? other.untilMs >= own.untilMs : own.isResting;
+  const { isOwn = false, ...use } = isOther ? other : own;
+  const restMs = Math.max(own.restMs, other.restMs);
+  return { ...use, restMs, ...(isOwn && own.isOwn && other.isOwn ? { isOwn } : {}) };
 }
 
 /** Who had each of the hosts last. A run whose row is gone asks nothing. */
@@ -139,6 +159,7 @@ async function readRuns(knex: Knex, ids: readonly string[]): Promise<Map<string,
         finishedAtMs: toNumber(row.finished_at),
         endMs: powerOffAtMs(run) + leaseMs,
         intervalMs: intervalOf(run),
+        hostKey: run.settings.site.hostKey,
         leaseMs,
         partMs: limits.partMs,
       });
@@ -288,5 +309,5 @@ function siteOf({ site, run }: RunSettings): Site {
 export function hostGroupsOf(lockNames: readonly string[]): string[] {
   const hosts = lockNames.flatMap((name) => /^host:(.+)$/.exec(name)?.[1] ?? []);
   const urls = hosts.flatMap((host) => URL.parse(`http://${host}`) ?? []);
-  return [...new Set(urls.map(hostGroupOf))];
+  return [...new Set(urls.map((url) => hostGroupOf(url)))];
 }

@@ -552,6 +552,16 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'host-rests',
     columns: { crawlfleet_instances: { hosts_free_at: (t) => t.bigInteger('hosts_free_at') } },
   },
+  // Runs with `site.host_key: host` have names where others have domains, and exclude each other.
+  {
+    name: 'host-names',
+    columns: {
+      crawlfleet_hosts: {
+        // The registrable domain, also of a domain itself, once a run has claimed one of its names; null: none has.
+        domain: (t) => t.string('domain', 255).index('crawlfleet_hosts_domain'),
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -57,8 +57,10 @@ export async function moveProducts(
   if (run.settings.site.samePage !== 'store')
     for (const [n, why] of await refuseCommon(trx, runId, may)) refused.set(n, why);
   const passed = may.filter(({ item }) => !refused.has(item.n)).map(passOn);
-  const left = new Set(moved.filter(({ item }) => !refused.has(item.n)).flatMap(({ item }) => hostsOfItem(item)));
-  await restForGap(trx, { runId, intervalMs: run.settings.site.intervalMs, nowMs }, left);
+  const { hostKey, intervalMs } = run.settings.site;
+  const going = moved.filter(({ item }) => !refused.has(item.n));
+  const left = new Set(going.flatMap(({ item }) => hostsOfItem(item, hostKey)));
+  await restForGap(trx, { runId, intervalMs, nowMs }, left);
   return { numbers: await number(trx, db, { run, runId, passed }), refused };
 }
 
@@ -138,8 +140,9 @@ async function number(
 ): Promise<Map<number, number>> {
   const numbers = new Map<number, number>();
   if (passed.length === 0) return numbers;
-  const gapMs = hostGapMs(run.settings.site.intervalMs, 0);
-  const byHosts = [...Map.groupBy(passed, (item) => hostsOfItem(item).join(' ')).values()];
+  const { hostKey, intervalMs } = run.settings.site;
+  const gapMs = hostGapMs(intervalMs, 0);
+  const byHosts = [...Map.groupBy(passed, (item) => hostsOfItem(item, hostKey).join(' ')).values()];
   const hosts = inCrawlOrder(byHosts.map((items) => ({ items, products: items.length, gapMs })));
   const [lastItem, lastChunk] = [await last(trx(ITEMS), runId, 'n'), await last(trx(CHUNKS), runId, 'idx')];
   let n = lastItem;

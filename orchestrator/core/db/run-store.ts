@@ -33,7 +33,7 @@ import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent, selectEvents } from './events.ts';
-import { lockHostsShared, readHost, setHost } from './host-rows.ts';
+import { lockHostsShared, readHost, readNames, setHost } from './host-rows.ts';
 import { claimedHosts } from './host-use.ts';
 import { KnexLocks, assertFence, heldLeases, throwIfFenced } from './locks.ts';
 import { inDiscardedTransaction, inQuery, inTransaction } from './retry.ts';
@@ -255,6 +255,10 @@ export class KnexRunStore extends KnexLocks implements RunStore {
 
   hostRow(host: string): Promise<HostRecord | null> {
     return readHost(this.db, host);
+  }
+
+  hostNames(domain: string): Promise<{ host: string; runId: string | null }[]> {
+    return readNames(this.db, domain);
   }
 
   #rows<T>(select: (knex: Knex) => PromiseLike<unknown>): Promise<T[]> {

@@ -1,5 +1,6 @@
 /** WorkStore on knex: the owner of each chunk, and what is left to crawl. */
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
+import type { HostKey } from '../../../shared/domain/host-key.ts';
 import type { Knex } from 'knex';
 import { KIND_TEXT, missReason } from '../../../shared/domain/failure-kind.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
@@ -51,6 +52,7 @@ import { raiseNotes, readNotes, readWishes } from './host-rows.ts';
 import { closeSlices, grantHosts, isDue, keptFor, leaveHosts, nextAfterTransfer } from './host-slices.ts';
 import { SiteHosts } from './host-use.ts';
 import { inTransaction } from './retry.ts';
+import { readSettings } from './run-shape.ts';
 import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
@@ -64,6 +66,8 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
   #pageNames: readonly NamePages[] | null = null;
   readonly #features: readonly DataFeature[];
   readonly #sites = new SiteHosts();
+  /** What the run has hosts by, once it was read: a run's settings do not change. */
+  #hostKey: { is: HostKey | undefined } | null = null;
 
   constructor(db: Database, binding: RunBinding, features: readonly DataFeature[]) {
     super(db, binding);
@@ -199,7 +203,8 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         granted.push(chunkId(row));
       }
       if (byHost.length > 0) {
-        const claimant = { db: this.db, key, fence: this.fence, sites: this.#sites, nowMs };
+        const hostKey = await this.#hostKeyOf(trx);
+        const claimant = { db: this.db, key, fence: this.fence, sites: this.#sites, nowMs, hostKey };
         const free = await claimHosts(trx, claimant, byHost);
         await grantHosts(trx, key, free, nowMs);
         const indexes = free.map(({ idx }) => idx);
@@ -260,13 +265,14 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         this.id,
         rows.filter((row) => asked.has(chunkId(row))),
       );
-      const hosts = new Set(chunks.flatMap(({ open }) => open.flatMap(hostsOfItem)));
-      return readNotes(knex, [...hosts]);
+      const key = await this.#hostKeyOf(knex);
+      const hosts = new Set(chunks.flatMap(({ open }) => open.flatMap((item) => hostsOfItem(item, key))));
+      return readNotes(knex, [...hosts], key);
     });
   }
 
   hostWishes(sinceMs: number): Promise<HostWish[]> {
-    return this.query((knex) => readWishes(knex, this.id, sinceMs));
+    return this.query(async (knex) => readWishes(knex, { runId: this.id, sinceMs, key: await this.#hostKeyOf(knex) }));
   }
 
   chunksOf(at: EpochId): Promise<OwnedChunk[]> {
@@ -398,6 +404,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
 
   async hosts(asker: HostsAsker): Promise<RunHosts> {
     const tally = new HostTally();
+    const key = await this.query((knex) => this.#hostKeyOf(knex));
     type Row = Pick<OpenItem, 'n' | 'path' | 'moved_to'> & { outcome: Outcome | null; reason: FailureReason | null };
     for (let after: number | undefined = 0; after !== undefined;) {
       const from: number = after;
@@ -410,10 +417,10 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
           .select('n', 'path', 'moved_to', 'outcome', 'reason')
           .options({ timeout: LONG_STATEMENT_MS }),
       );
-      for (const row of rows) tally.add(hostOfItem(row), row.outcome, row.reason);
+      for (const row of rows) tally.add(hostOfItem(row, key), row.outcome, row.reason);
       after = rows.length < PAGE ? undefined : rows.at(-1)?.n;
     }
-    return tally.result(await this.query((knex) => readNotes(knex, tally.openHosts())), asker);
+    return tally.result(await this.query((knex) => readNotes(knex, tally.openHosts(), key)), asker);
   }
 
   async outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
@@ -427,6 +434,11 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       bySlot.set(key, counts);
     }
     return [...bySlot.values()];
+  }
+
+  async #hostKeyOf(knex: Knex): Promise<HostKey | undefined> {
+    this.#hostKey ??= { is: (await readSettings(knex, this.id)).site.hostKey };
+    return this.#hostKey.is;
   }
 
   /** Products by the values of these columns, in their order. */

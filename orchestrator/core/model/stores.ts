@@ -4,6 +4,7 @@
  * holds the lock. A write under an old fence changes nothing and throws `lock-held`.
  */
 import type { PartResults } from './part-results.ts';
+import type { HostKey } from '../../../shared/domain/host-key.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { MissReason } from '../../../shared/domain/failure-kind.ts';
 import type { LeftOutCounts } from '../../../shared/domain/left-out.ts';
@@ -215,6 +216,8 @@ export interface HostAsker {
   nowMs: number;
   /** Its interval; null: as its row says. Of two runs of a host the slower one decides on the gap between them. */
   intervalMs: number | null;
+  /** What it has hosts by; omitted: by domain. */
+  hostKey?: HostKey | undefined;
 }
 
 /** Concerns several runs, or needs no fence. */
@@ -275,7 +278,7 @@ export interface RunStore {
   samples?(id: string, afterMs: number): Promise<RunSample[]>;
 
   /**
-   * Those of these hosts (`hostGroupOf`) that a run of many hosts has, or had so lately that they have to rest. Waits
+   * Those of these domains of which a run of many hosts has a host, or had one so lately that it has to rest. Waits
    * for grants under way: one that it does not see will see the locks that were committed before this call. Omitted
    * where no other run can compete (in memory).
    */
@@ -284,6 +287,8 @@ export interface RunStore {
   setHost(host: string, wish: Partial<Pick<HostWish, 'denied' | 'paceMs'>>): Promise<void>;
   /** All that is stored of a host; null: nothing is. */
   hostRow(host: string): Promise<HostRecord | null>;
+  /** The names in a domain that runs with `site.host_key: host` had, each with the last one; in order of the names. */
+  hostNames(domain: string): Promise<{ host: string; runId: string | null }[]>;
 }
 
 /** The reader of a run's row, with its events, which anyone may add. */

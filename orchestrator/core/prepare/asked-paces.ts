@@ -2,6 +2,7 @@
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { withDelays } from '../../../shared/domain/robots.ts';
+import type { HostKey } from '../../../shared/domain/host-key.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { capInWords } from '../decide/site-cap.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
@@ -35,10 +36,14 @@ export async function readAskedPaces(config: Config, database: Database): Promis
  * These hosts, each with the longest gap that it has asked of earlier runs, or an operator of all runs to come; and
  * those that an operator has denied.
  */
-export async function withKnownDelays(database: Database, loads: readonly HostRecords[]): Promise<HostRecords[]> {
+export async function withKnownDelays(
+  database: Database,
+  loads: readonly HostRecords[],
+  key?: HostKey,
+): Promise<HostRecords[]> {
   if (!(await isMigrated(database))) return [...loads];
   const names = loads.map(({ host }) => host);
-  const notes = await inQuery(database, (knex) => readNotes(knex, names));
+  const notes = await inQuery(database, (knex) => readNotes(knex, names, key));
   const known = new Map(notes.map((note) => [note.host, note]));
   return loads.map((load) => {
     const { delayMs, paceMs, denied } = known.get(load.host) ?? {};

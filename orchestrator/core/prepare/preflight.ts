@@ -197,7 +197,7 @@ export async function preflight(
       /** Reads robots.txt first if it must be respected and is not given. */
       async plan(all: ProductList, known?: RobotsPolicy): Promise<Planned> {
         const robots = (): Promise<RobotsPolicy> => (known ? Promise.resolve(known) : robotsOf(config));
-        const loads = all.loads && (await withKnownDelays(database, all.loads));
+        const loads = all.loads && (await withKnownDelays(database, all.loads, config.values.site.host_key));
         const given = {
           config,
           target,

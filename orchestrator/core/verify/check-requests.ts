@@ -89,10 +89,10 @@ class Check {
 
   /** Each host's pace counts over all addresses, so each epoch is read by itself, and then they are compared. */
   async readHosts(epochs: readonly ClosedEpoch[]): Promise<void> {
-    const hosts = new HostNumbers();
+    const { intervalMs: floorMs, hostKey } = this.#bucket.run.settings.site;
+    const hosts = new HostNumbers(hostKey);
     const { numberOf } = hosts;
     const owners = new Owners(hosts);
-    const { intervalMs: floorMs } = this.#bucket.run.settings.site;
     for (const epoch of epochs) {
       const at = nameOf(epoch);
       const gaps = new Gaps({ floorMs, domains: Infinity, numberOf }, (gap) => this.#note(gap, at));

@@ -1,10 +1,16 @@
 /** The hosts of request logs as numbers: by what one pace holds for, whatever names and ports the requests went to. */
-import { hostGroupOf } from '../../../shared/domain/host-key.ts';
+import { hostGroupOf, type HostKey } from '../../../shared/domain/host-key.ts';
 
 export class HostNumbers {
   readonly #hosts: string[] = [];
   /** By their keys, and by all names that requests went to. */
   readonly #numbers = new Map<string, number>();
+  readonly #key: HostKey | undefined;
+
+  /** @param key as the run has it */
+  constructor(key?: HostKey) {
+    this.#key = key;
+  }
 
   /** Hosts that were asked. */
   get count(): number {
@@ -16,7 +22,7 @@ export class HostNumbers {
     let number = this.#numbers.get(name);
     if (number !== undefined) return number;
     const url = URL.parse(`http://${name}`);
-    const key = url === null ? name : hostGroupOf(url);
+    const key = url === null ? name : hostGroupOf(url, this.#key);
     number = this.#numbers.get(key);
     if (number === undefined) {
       number = this.#hosts.length;

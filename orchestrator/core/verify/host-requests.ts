@@ -33,12 +33,12 @@ export async function* readHostRequests(
   instances: readonly InstanceRecord[],
   signal: AbortSignal,
 ): AsyncGenerator<HostRequests[]> {
-  const { intervalMs: floorMs } = bucket.run.settings.site;
+  const { intervalMs: floorMs, hostKey } = bucket.run.settings.site;
   for (const instance of instances) {
     signal.throwIfAborted();
     const closed = await readClosedEpoch(bucket, instance);
     if (typeof closed === 'string') continue;
-    const hosts = new HostNumbers();
+    const hosts = new HostNumbers(hostKey);
     const gaps = new Gaps({ floorMs, domains: Infinity, numberOf: hosts.numberOf }, () => undefined);
     gaps.beginInstance();
     await readRequestLogs(bucket, closed.epoch, gaps);

@@ -6,6 +6,7 @@ import { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { Reserve } from '../../../crawl-api/queue/reserve-file.ts';
 import type { JournalRecord } from '../../../crawl-api/queue/records.ts';
 import { domainOf, isAnyHost, type ProductUrl } from '../../../shared/domain/domains.ts';
+import type { HostKey } from '../../../shared/domain/host-key.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -32,8 +33,8 @@ export class MemoryJournal {
   }
 
   /** The state of a restarted process. */
-  replay(productUrl: ProductUrl = 'http://shop/{id}'): QueueState {
-    const state = new QueueState(isAnyHost(productUrl) ? domainsOf(productUrl) : ofSite(productUrl));
+  replay(productUrl: ProductUrl = 'http://shop/{id}', hostKey?: HostKey): QueueState {
+    const state = new QueueState(isAnyHost(productUrl) ? domainsOf(productUrl, hostKey) : ofSite(productUrl));
     for (const record of this.records) state.apply(record);
     return state;
   }
@@ -53,6 +54,7 @@ export function createQueue(
     intervalMs?: number;
     deadlineMs?: number;
     productUrl?: ProductUrl;
+    hostKey?: HostKey;
     leaseMs?: number;
   } = {},
 ): { queue: Queue; journal: MemoryJournal; clock: VirtualClock } {
@@ -61,7 +63,7 @@ export function createQueue(
   const { intervalMs = 1_000, deadlineMs = START_MS + 3_600_000, productUrl = 'http://shop/{id}', reserve } = options;
   const { leaseMs } = options;
   const defaults = { intervalMs, deadlineMs, productUrl, leaseMs, reserve };
-  const queue = new Queue(journal.replay(productUrl), journal, clock, defaults);
+  const queue = new Queue(journal.replay(productUrl, options.hostKey), journal, clock, defaults);
   return { queue, journal, clock };
 }
 

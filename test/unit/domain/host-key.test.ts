@@ -17,4 +17,20 @@ describe('what hosts are paced together by', () => {
   ])('%s: %s', (url, key) => {
     expect(hostGroupOf(new URL(url))).toBe(key);
   });
+
+  it.each([
+    ['https://www.shop.example.co.uk/p/1', 'shop.example.co.uk'],
+    ['https://WWW.Example.co.uk.:8443/', 'example.co.uk'],
+    ['https://one.blogspot.com/', 'one.blogspot.com'],
+    ['https://blogspot.com/', 'blogspot.com'],
+    ['https://www.co.uk/', 'www.co.uk'],
+    ['http://127.0.0.1:8080/', '127.0.0.1'],
+    ['http://[::1]/', '[::1]'],
+    ['http://localhost.:3000/', 'localhost.'],
+  ])('each name by itself: %s: %s', (url, key) => {
+    const host = hostGroupOf(new URL(url), 'host');
+    expect(host).toBe(key);
+    // The domain of the key is that of the URL.
+    expect(hostGroupOf({ hostname: host })).toBe(hostGroupOf(new URL(url)));
+  });
 });

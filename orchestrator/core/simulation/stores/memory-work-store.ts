@@ -177,7 +177,9 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
     return this.read('work.hostNotes', (run) => {
       const indexes = chunkIds.map(parseChunkId).flatMap((c) => (c === null ? [] : [c.index]));
       const chunks = indexes.flatMap((index) => run.chunks[index - 1] ?? []).filter(({ id }) => asked.has(id));
-      const hosts = new Set(chunks.flatMap((chunk) => openItems(run, chunk).flatMap((item) => hostOf(item) ?? [])));
+      const hosts = new Set(
+        chunks.flatMap((chunk) => openItems(run, chunk).flatMap((item) => hostOf(run, item) ?? [])),
+      );
       return notesOf(run, [...hosts].sort());
     });
   }
@@ -254,7 +256,7 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
   hosts(asker: HostsAsker): Promise<RunHosts> {
     return this.read('work.hosts', (run) => {
       const tally = new HostTally();
-      for (const item of run.items) tally.add(hostOf(item), item.outcome, item.reason);
+      for (const item of run.items) tally.add(hostOf(run, item), item.outcome, item.reason);
       return tally.result(notesOf(run, tally.openHosts()), asker);
     });
   }
@@ -297,7 +299,8 @@ function notesOf(run: MemoryRun, hosts: readonly string[]): NotedHost[] {
   });
 }
 
-const hostOf = ({ url, id }: MemoryItem): string | null => hostOfItem({ path: url ?? id });
+const hostOf = ({ record }: MemoryRun, { url, id }: MemoryItem): string | null =>
+  hostOfItem({ path: url ?? id }, record.settings.site.hostKey);
 
 /** The chunks say it of hosts; of those with a Crawl-delay more, because the run's own gap is in `freeAtMs`. */
 function rest(run: MemoryRun, at: EpochId, freeAtMs: number): void {
@@ -324,7 +327,7 @@ function lastGrantsOf(run: MemoryRun, at: EpochId): Set<string> {
     const last = grants.reduce((a, b) => (b.number > a.number ? b : a));
     if (epochKey(last) !== epochKey(at)) continue;
     for (const item of run.items.slice(chunk.first - 1, chunk.last)) {
-      const host = hostOf(item);
+      const host = hostOf(run, item);
       if (host !== null) hosts.add(host);
     }
   }

@@ -284,6 +284,14 @@ describe('loadConfig', () => {
     expect(faultsOf(text)).toContain(`${key}: goes not with hosts: any`);
   });
 
+  it('reads site.host_key beside site.hosts: any alone', () => {
+    const text = withSite('host_key: host');
+    expect(faultsOf(text)).toContain('site.host_key: needs hosts: any');
+    const { site } = readConfig(write(text.replace(/product_url: .*/, 'hosts: any'))).values;
+    expect(siteSettingsOf(site).hostKey).toBe('host');
+    expect(faultsOf(withSite('host_key: name').replace(/product_url: .*/, 'hosts: any'))).toContain('site.host_key');
+  });
+
   it('reads site.hosts as domains whose products have URLs of their own', () => {
     const canary = 'canaries: [{ id: "https://b.example/x#y", fields: { title: x } }]';
     const { site } = readConfig(write(withHosts(`["https://a.example/", "http://b.example"]\n  ${canary}`))).values;

@@ -115,6 +115,7 @@ export async function openHostScene({
     intervalMs: INTERVAL_MS,
     deadlineMs,
     leaseMs: LEASE_MS,
+    ...(changes.hostKey && { hostKey: changes.hostKey }),
     ...(given && { clock: given }),
     ...(journal && { journal }),
   });

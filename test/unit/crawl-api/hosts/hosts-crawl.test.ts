@@ -29,6 +29,23 @@ describe('the crawl of many hosts', () => {
     expect(scene.end()).toBe('finished');
   });
 
+  it('asks names of one domain side by side where each has its own pace', async () => {
+    const scene = await openHostScene({ site: { hostKey: 'host' } });
+    const names = ['a.shop.example', 'b.shop.example'];
+    await scene.give([...names, 'www.a.shop.example'].flatMap((name) => [page(name, '1'), page(name, '2')]));
+    await scene.run(90_000);
+    const startsOf = (name: string): number[] =>
+      scene.sent.filter(({ url }) => new URL(url).hostname.endsWith(name)).map(({ at }) => at);
+    for (const name of names) {
+      const starts = startsOf(name);
+      expect(Math.min(...starts.slice(1).map((at, i) => at - starts[i]!)), name).toBeGreaterThanOrEqual(INTERVAL_MS);
+    }
+    // Two robots.txt and four pages; one of each and two pages.
+    expect(names.map((name) => startsOf(name).length)).toEqual([6, 3]);
+    expect(startsOf('b.shop.example')[0]! - startsOf('a.shop.example')[0]!).toBeLessThan(1_000);
+    expect(new Set(Object.values(scene.outcomes()))).toEqual(new Set(['stored']));
+  });
+
   it('reads robots.txt again each hour, within the pace', async () => {
     const scene = await openHostScene();
     await scene.give(Array.from({ length: 300 }, (_, i) => page('a.example', String(i))));
