@@ -211,7 +211,7 @@ export class QueueState {
   #hostsIn(chunks: readonly string[]): Set<string> {
     const products = chunks.flatMap((id) => this.chunks.get(id)?.products ?? []);
     const urls = products.flatMap(({ id, robots }) => [URL.parse(id), URL.parse(robots ?? '')]);
-    return new Set(urls.flatMap((url) => (url === null ? [] : (this.#numbers.keyOf?.(url) ?? []))));
+    return new Set(urls.flatMap((url) => (url === null ? [] : (this.numbers.keyOf?.(url) ?? []))));
   }
 
   /** Products that go on at another host, of which the main server does not know yet. */

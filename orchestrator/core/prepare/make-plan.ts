@@ -15,7 +15,7 @@ import { balancerAddresses, NO_BALANCER } from '../model/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../plan/instance-types.ts';
 import { planRun } from '../plan/plan-run.ts';
 import type { AskedPace } from '../plan/host-pace.ts';
-import { type HostRecords, nightOfHosts, nightRulesOf } from '../plan/host-sums.ts';
+import { type HostRecords, nightOfHost, nightOfHosts, nightRulesOf } from '../plan/host-sums.ts';
 import type { Plan, PlanInput, QuotaFacts } from '../plan/plan.ts';
 import { rotationFault, shortestRotationMs } from '../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
@@ -169,6 +169,7 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
     ...capWarnings(plan),
     ...(target.dryRun ? clockWarnings(robots) : []),
     ...warningsOf(config, products),
+    ...splitNotes(input, products),
   ];
   const found = { ...plan, ...(products.hosts === undefined ? {} : { hosts: products.hosts }), warnings };
   if (findings.fault === null) return withList(found, products.list);
@@ -284,6 +285,25 @@ function warningsOf(config: Config, products: ProductList): string[] {
     ...(hasLink(site.user_agent)
       ? []
       : [`site.user_agent ${site.user_agent === null ? 'is not set' : 'has no link'}: ${WHO_TO_SAY}`]),
+  ];
+}
+
+/** What `site.host_key: host` would allow beyond the night, of hosts with many names. */
+function splitNotes(input: PlanInput, { loads = [], names }: ProductList): string[] {
+  const rules = nightRulesOf(input);
+  const split = loads.flatMap((load) => {
+    const each = names?.get(load.host);
+    if (each === undefined) return [];
+    const nights = each.map((records) => nightOfHost({ records, delayMs: load.delayMs }, rules).records);
+    const more = nights.reduce((sum, records) => sum + records, 0) - nightOfHost(load, rules).records;
+    return more > 0 ? [{ host: load.host, names: each.length, more }] : [];
+  });
+  const all = split.reduce((sum, { more }) => sum + more, 0);
+  const [first] = split.toSorted((a, b) => b.more - a.more);
+  if (first === undefined) return [];
+  const others = split.length === 1 ? '' : `, and ${plural(split.length - 1, 'more domain')} with several`;
+  return [
+    `site.host_key: host would allow ${plural(all, 'record')} more: ${first.host} has ${plural(first.names, 'name')}${others}`,
   ];
 }
 

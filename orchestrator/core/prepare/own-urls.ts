@@ -5,7 +5,7 @@ import { DenyList } from '../../../shared/domain/deny-list.ts';
 import { indexSections } from '../../../shared/domain/url-patterns.ts';
 import { denyOf } from '../config/follow-section.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { hostGroupOf } from '../../../shared/domain/host-key.ts';
+import { hostGroupOf, type HostKey } from '../../../shared/domain/host-key.ts';
 import { siteOrigins } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Config } from '../config/load-config.ts';
@@ -27,6 +27,8 @@ export interface ProductUrls {
   loads?: HostRecords[];
   /** With `loads`, by the place in the list: the number of its host there; -1: it has no URL to request. */
   hostAt?: Int32Array;
+  /** How many of the products each name has of a host with several; omitted where each is a host itself. */
+  names?: NamesOfHosts;
   /** How many of the products are left alone, and why; omitted: none. */
   leftAlone?: ListedUrls['leftAlone'];
   /** What the user should know of them. */
@@ -78,7 +80,7 @@ export function productUrlsOf(
   if (isAnyHost(site.product_url)) {
     const { leftAlone } = listed;
     const left = leftAlone.denied + leftAlone.unmapped === 0 ? {} : { leftAlone };
-    const found = hostsOf(ids, urls);
+    const found = hostsOf(ids, urls, site.host_key);
     return { urls, ...found, ...left, urlNotes: [...notes, ...sharedUrls(ids, byHost(found), urls)] };
   }
   const hosts = countHosts(site.product_url, ids, urls);
@@ -87,10 +89,13 @@ export function productUrlsOf(
   return { urls, hosts, urlNotes: [...notes, ...sharedUrls(ids, [Array(ids.length).keys()], urls)] };
 }
 
-type ListedHosts = Required<Pick<ProductUrls, 'loads' | 'hostAt'>>;
+/** By host: how many products each of its names has; those with one name are not there. */
+type NamesOfHosts = ReadonlyMap<string, readonly number[]>;
+
+type ListedHosts = Required<Pick<ProductUrls, 'loads' | 'hostAt'>> & Pick<ProductUrls, 'names'>;
 
 /** Which hosts the products of a list are at. */
-function hostsOf(ids: IdList, urls: UrlsById): ListedHosts {
+function hostsOf(ids: IdList, urls: UrlsById, key: HostKey | undefined): ListedHosts {
   const hosts: HostRecords[] = [];
   const hostAt = new Int32Array(ids.length).fill(-1);
   const numbers = new Map<string, number>();
@@ -99,26 +104,44 @@ function hostsOf(ids: IdList, urls: UrlsById): ListedHosts {
     numbers.set(host, number);
     return number;
   };
-  const byName = new Map<string, number>();
+  const byName = new Map<string, { host: number; records: number }>();
   let place = 0;
   for (const id of ids) {
     const url = URL.parse(urls.get(id) ?? '');
     if (url !== null && /^https?:$/.test(url.protocol)) {
       const { hostname } = url;
-      const number = byName.get(hostname) ?? numberOf(hostGroupOf(url));
-      byName.set(hostname, number);
-      hostAt[place] = number;
-      hosts[number]!.records++;
+      const name = byName.get(hostname) ?? { host: numberOf(hostGroupOf(url, key)), records: 0 };
+      byName.set(hostname, name);
+      name.records++;
+      hostAt[place] = name.host;
+      hosts[name.host]!.records++;
     }
     place++;
   }
+  const names: NamesOfHosts = key === 'host' ? new Map() : namesOf(hosts, byName);
   const fullestFirst = Array.from(hosts.keys()).sort((a, b) => hosts[b]!.records - hosts[a]!.records);
   const numberNow = new Int32Array(hosts.length);
   fullestFirst.forEach((before, now) => (numberNow[before] = now));
   return {
     loads: fullestFirst.map((number) => hosts[number]!),
     hostAt: hostAt.map((before) => numberNow[before] ?? -1),
+    ...(names.size > 0 && { names }),
   };
+}
+
+function namesOf(
+  hosts: readonly HostRecords[],
+  byName: ReadonlyMap<string, { host: number; records: number }>,
+): NamesOfHosts {
+  const found = new Map<string, Map<string, number>>();
+  for (const [hostname, { host: number, records }] of byName) {
+    const { host, records: all } = hosts[number]!;
+    if (records === all) continue;
+    const names = found.get(host) ?? new Map<string, number>();
+    const name = hostGroupOf({ hostname }, 'host');
+    found.set(host, names.set(name, (names.get(name) ?? 0) + records));
+  }
+  return new Map([...found].flatMap(([host, names]) => (names.size > 1 ? [[host, [...names.values()]]] : [])));
 }
 
 /** The places of the products of each host. */
@@ -214,9 +237,11 @@ function countHosts(productUrl: Exclude<ProductUrl, string>, ids: IdList, urls: 
 }
 
 /** The URLs of these products, and how many each host has; nothing where IDs make the URLs. */
-export function urlsAmong(productUrl: ProductUrl, ids: IdList, urls: UrlsById): ProductUrls {
+export function urlsAmong(productUrl: ProductUrl, ids: IdList, urls: UrlsById, hostKey?: HostKey): ProductUrls {
   if (!hasOwnUrls(productUrl)) return {};
-  return isAnyHost(productUrl) ? { urls, ...hostsOf(ids, urls) } : { urls, hosts: countHosts(productUrl, ids, urls) };
+  return isAnyHost(productUrl)
+    ? { urls, ...hostsOf(ids, urls, hostKey) }
+    : { urls, hosts: countHosts(productUrl, ids, urls) };
 }
 
 /** These products of a list, with their URLs. */
@@ -225,7 +250,7 @@ export function someOf(
   ids: string[],
   { values: { site } }: Pick<Config, 'values'>,
 ): ProductUrls & { ids: string[]; duplicates: number } {
-  const own = urls === undefined ? {} : urlsAmong(site.product_url, ids, urls);
+  const own = urls === undefined ? {} : urlsAmong(site.product_url, ids, urls, site.host_key);
   return { ids, duplicates: 0, ...own, ...(urlNotes === undefined ? {} : { urlNotes }) };
 }
 

@@ -121,5 +121,5 @@ async function failedOf(
     ids.push(id);
     if (url !== undefined) urls.set(id, url);
   }
-  return { ids, duplicates: 0, left, ...urlsAmong(productUrl, ids, urls) };
+  return { ids, duplicates: 0, left, ...urlsAmong(productUrl, ids, urls, checked.config.values.site.host_key) };
 }

@@ -103,6 +103,37 @@ describe('hosts that give no answer', () => {
   });
 });
 
+describe('names of one domain', () => {
+  // Of each host a night takes 698 records.
+  const many = (names: number, each: number): string[] =>
+    Array.from({ length: names * each }, (_, i) => `https://n${i % names}.platform.example/p/${i}`);
+  const byName = (): Config => {
+    const { values, ...given } = config([]);
+    return { ...given, values: { ...values, site: { ...values.site, host_key: 'host' } } };
+  };
+
+  it('share the night of their domain, and the plan says what each would have by itself', () => {
+    const urls = [...many(4, 500), 'https://www.a.example/1', 'https://m.a.example/2'];
+    const plan = planOf(config([]), listed(config([]), urls));
+    expect(plan.manyHosts).toMatchObject({ hosts: 2, cutHosts: 1 });
+    const more = 2_002 - plan.products;
+    const note = `site.host_key: host would allow ${more.toLocaleString('en')} records more: platform.example has 4 names`;
+    expect(text(plan)).toContain(note);
+    const split = planOf(byName(), listed(byName(), urls));
+    expect(split.manyHosts).toMatchObject({ hosts: 6, cutHosts: 0 });
+    expect(split.products).toBe(2_002);
+    expect(text(split)).not.toContain('host_key');
+  });
+
+  it('are not named where a night has time for all, or where none has less by itself', () => {
+    for (const urls of [many(4, 50), many(1, 2_000), many(1, 2_000).map((url) => url.replace('n0', 'www'))])
+      expect(text(planOf(config([]), listed(config([]), urls)))).not.toContain('host_key');
+    const two = many(2, 800).map((url) => url.replace('platform', 'second'));
+    const plan = planOf(config([]), listed(config([]), [...many(4, 500), ...two]));
+    expect(text(plan)).toMatch(/more: platform\.example has 4 names, and 1 more domain with several/);
+  });
+});
+
 describe('a deny list for any hosts', () => {
   it('has domains with all names below them, prefixes of one host, and paths of each', () => {
     const deny = denyList([
