@@ -13,9 +13,9 @@ import { createReaders } from '../../core/db/create-stores.ts';
 import { migrate, versionOf } from '../../core/db/migrate.ts';
 import { storesToList, withDatabase } from '../../core/lookup/find-run.ts';
 import { holderAtWork } from '../../core/lookup/run-lock.ts';
-import type { HostRecord, RunRecord, StoreReaders } from '../../core/model/stores.ts';
+import type { HostRecord, StoreReaders } from '../../core/model/stores.ts';
 import { readHost } from './host-document.ts';
-import { renderHost } from './render-host.ts';
+import { renderHost, renderName } from './render-host.ts';
 import { namedHost, namedPace } from './named-host.ts';
 
 export interface HostsOptions extends ConfigSource {
@@ -42,19 +42,26 @@ export async function hostsCommand(options: HostsOptions, output: Output): Promi
     if (wish === null) {
       const stores = await storesToList(database, output);
       const document = await readHost(host, { database, stores });
+      const name = namedHost(given, 'host');
+      const found = name === host ? null : await readHost(name, { database, stores });
+      const own = found?.isKnown === true ? found : null;
       output.line(isSame ? host : `${host}, to which ${plain(given, SHOWN)} belongs`);
-      for (const line of renderHost(document)) output.line(`  ${line}`);
-      output.document(document);
+      if (document.isKnown || own === null) for (const line of renderHost(document)) output.line(`  ${line}`);
+      if (own !== null) {
+        output.line(`${name}, by itself in runs with site.host_key: host`);
+        for (const line of renderName(own)) output.line(`  ${line}`);
+      }
+      output.document({ ...document, ...(own === null ? {} : { own }) });
       return EXIT.complete;
     }
     const stores = await storesForWish(database, output);
     await stores.runs.setHost(host, wish);
     const stored = await stores.runs.hostRow(host);
-    const run = stored?.claim ? await stores.runs.get(stored.claim.runId) : null;
-    const mainServer = run === null ? null : ((await holderAtWork(stores.runs, run))?.owner ?? null);
+    const runs = await openRunsAt(host, stored, stores.runs);
+    const mainServer = runs.find((run) => run.mainServer !== null)?.mainServer ?? null;
     output.line(`${host}: ${inWords(stored)}.`);
     if (!isSame) output.line(`It holds for all names and ports of ${host}, to which ${plain(given, SHOWN)} belongs.`);
-    for (const line of whoKeepsToIt(config, run, mainServer)) output.line(line);
+    for (const line of whoKeepsToIt(config, runs)) output.line(line);
     output.document({ host, denied: stored?.denied === true, paceMs: stored?.paceMs ?? null, mainServer });
     return EXIT.complete;
   });
@@ -100,19 +107,33 @@ function inWords(stored: HostRecord | null): string {
   return pace ?? 'asked in the pace of each run';
 }
 
+/** A run that is not over and has the host, or a name in it. */
+interface OpenRun {
+  id: string;
+  mainServer: string | null;
+}
+
+async function openRunsAt(host: string, stored: HostRecord | null, runs: StoreReaders['runs']): Promise<OpenRun[]> {
+  const names = await runs.hostNames(host);
+  const ids = [stored?.claim?.runId, ...names.map(({ runId }) => runId)].filter((id) => id != null);
+  const found: OpenRun[] = [];
+  for (const id of new Set(ids)) {
+    const run = await runs.get(id);
+    if (run !== null && !isRunEnd(run.phase))
+      found.push({ id, mainServer: (await holderAtWork(runs, run))?.owner ?? null });
+  }
+  return found;
+}
+
 /** Which runs keep to it, and from when on. */
-function whoKeepsToIt(config: Config, run: RunRecord | null, mainServer: string | null): string[] {
-  const isOpen = run !== null && !isRunEnd(run.phase);
+function whoKeepsToIt(config: Config, runs: readonly OpenRun[]): string[] {
   const isAny = isAnyHost(config.values.site.product_url);
   return [
-    ...(isOpen && mainServer !== null
-      ? [`Run ${run.id} keeps to it from the next heartbeat of each instance on; a page under way may end.`]
-      : []),
-    ...(isOpen && mainServer === null
-      ? [
-          `! No main server is at work on run ${run.id}, so its instances do not hear of it: take it up with orchestrator resume ${run.id}, or end it with orchestrator stop ${run.id}.`,
-        ]
-      : []),
+    ...runs.map(({ id, mainServer }) =>
+      mainServer === null
+        ? `! No main server is at work on run ${id}, so its instances do not hear of it: take it up with orchestrator resume ${id}, or end it with orchestrator stop ${id}.`
+        : `Run ${id} keeps to it from the next heartbeat of each instance on; a page under way may end.`,
+    ),
     isAny
       ? 'All runs of this database with site.hosts: any keep to it.'
       : '! Only runs with site.hosts: any keep to it, and this configuration names its site. For that: orchestrator pace, or orchestrator stop.',

@@ -21,6 +21,10 @@ export interface HostDocument {
   last: LastGrant | null;
   /** What the request logs of a year of runs have, the newest first. A run that is not over is not among them. */
   nights: HostNight[];
+  /** The names in it that runs with `site.host_key: host` had, each with the last one. */
+  names: { host: string; runId: string | null }[];
+  /** What such runs have of the name that was asked for; omitted: it is the domain, or they had none. */
+  own?: HostDocument;
 }
 
 /** What one instance of a run has asked of the host. */
@@ -79,6 +83,7 @@ export async function readHost(
       const [first, last] = [new Date(firstMs).toISOString(), new Date(lastMs).toISOString()];
       return { run, slot, epoch, address, first, last, requests, intervalMs };
     }),
+    names: (await stores?.runs.hostNames(host)) ?? [],
   };
 }
 
@@ -94,7 +99,8 @@ async function readGrant(
   }
   const instances = await stores.of(runId).fleet.instances();
   const own = instances.find((instance) => instance.slot === slot && instance.epoch === epoch);
-  const counts = run.prunedAtMs === null ? await readHostOutcomes(database, runId, host) : null;
+  const counts =
+    run.prunedAtMs === null ? await readHostOutcomes(database, runId, host, run.settings.site.hostKey) : null;
   const { lastSettledAtMs, ...records } = counts ?? { lastSettledAtMs: null };
   return {
     run: runId,

@@ -1,6 +1,6 @@
 /** The words of `orchestrator hosts`: which host is meant, and which pace. */
 import { AppError } from '../../../shared/domain/errors.ts';
-import { hostGroupOf, isPublicSuffix } from '../../../shared/domain/host-key.ts';
+import { hostGroupOf, type HostKey, isPublicSuffix } from '../../../shared/domain/host-key.ts';
 import { formatDuration, parseDuration } from '../../../shared/domain/quantity.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 
@@ -13,7 +13,7 @@ const MIN_PACE_MS = 1_000;
 const MAX_PACE_MS = 86_400_000;
 
 /** What one pace holds for (`hostGroupOf`) where this name or URL is. Throws `usage`. */
-export function namedHost(given: string): string {
+export function namedHost(given: string, key?: HostKey): string {
   const text = given.trim();
   const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
   // An IPv6 address is written without brackets where it is no part of a URL.
@@ -26,7 +26,7 @@ export function namedHost(given: string): string {
   if (url.hostname.length > MAX_NAME || url.hostname.split('.').slice(0, -1).includes(''))
     throw refuse('is no name of a host');
   if (isPublicSuffix(url)) throw refuse('is no host: many operators have domains below it');
-  return hostGroupOf(url);
+  return hostGroupOf(url, key);
 }
 
 /** The gap in milliseconds. Throws `usage`. */

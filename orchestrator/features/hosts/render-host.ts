@@ -4,7 +4,7 @@ import { renderTable } from '../../../shared/domain/text-table.ts';
 import type { HostDocument, LastGrant } from './host-document.ts';
 
 export function renderHost(document: HostDocument): string[] {
-  const { isKnown, denied, paceMs, wishedAt, crawlDelayMs, notBefore, last, nights } = document;
+  const { isKnown, denied, paceMs, wishedAt, last, nights, names } = document;
   if (!isKnown)
     return [
       'nothing is stored: no run with site.hosts: any had a record there in a year, and no operator has denied or paced it.',
@@ -19,14 +19,34 @@ export function renderHost(document: HostDocument): string[] {
         ? 'none of its own: that of each run'
         : `at least ${formatDuration(paceMs)} between two requests${denied ? '' : asked}`,
     ],
-    ['Crawl-delay', crawlDelayMs === null ? 'none known above the interval' : formatDuration(crawlDelayMs)],
-    ['no request', notBefore === null ? 'before: nothing stored' : `before ${notBefore}`],
+    ...knownRows(document),
     ...(last === null ? [['last grant', 'none: no run had a record there'] as [string, string]] : grantRows(last)),
+    ...(names.length === 0 ? [] : [['names', describeNames(names)] as [string, string]]),
   ];
-  return [
-    ...rows.map(([name, text]) => `${name.padEnd(13)}${text}`),
-    ...(nights.length === 0 ? [] : ['', ...renderNights(nights)]),
-  ];
+  return renderRows(rows, nights);
+}
+
+/** What runs with `site.host_key: host` know of a name; what an operator asks is in the rows of its domain. */
+export const renderName = (document: HostDocument): string[] =>
+  renderRows([...knownRows(document), ...(document.last === null ? [] : grantRows(document.last))], document.nights);
+
+const renderRows = (rows: [name: string, text: string][], nights: HostDocument['nights']): string[] => [
+  ...rows.map(([name, text]) => `${name.padEnd(13)}${text}`),
+  ...(nights.length === 0 ? [] : ['', ...renderNights(nights)]),
+];
+
+const knownRows = ({ crawlDelayMs, notBefore }: HostDocument): [name: string, text: string][] => [
+  ['Crawl-delay', crawlDelayMs === null ? 'none known above the interval' : formatDuration(crawlDelayMs)],
+  ['no request', notBefore === null ? 'before: nothing stored' : `before ${notBefore}`],
+];
+
+/** Names of a domain that are shown; --json has all. */
+const SHOWN_NAMES = 3;
+
+function describeNames(names: HostDocument['names']): string {
+  const shown = names.slice(0, SHOWN_NAMES).map(({ host }) => host);
+  const more = names.length > SHOWN_NAMES ? ', …' : '';
+  return `${names.length.toLocaleString('en')} by themselves (site.host_key: host): ${shown.join(', ')}${more}; hosts show has each`;
 }
 
 /** Of a year of nights; --json has all. */

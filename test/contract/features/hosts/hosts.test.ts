@@ -58,15 +58,15 @@ async function hosts(action: string, ...words: string[]): Promise<number> {
 }
 
 /** A run that crawls the host on slot 0, with one record stored and one failed. */
-async function aRun(): Promise<string> {
+async function aRun(hostKey?: 'host'): Promise<string> {
   const own = keepingGrants('snapshots');
   const settings = {
     ...own,
-    site: { productUrl: [], intervalMs: 15_000 },
+    site: { productUrl: [], intervalMs: 15_000, ...(hostKey && { hostKey }) },
     aws: { region: 'x', bucket: 'fleet-bucket' },
   };
   const chunks = [{ index: 1, first: 1, last: 4, hosts: { sliceOf: null, leftMs: 5_000 } }];
-  const urls = new Map(URLS.map((url, i) => [`p${i + 1}`, url]));
+  const urls = new Map(URLS.map((url, i) => [`p${i + 1}`, i === 3 && hostKey ? `https://a.${HOST}/4` : url]));
   const { id } = await createRun(bench, 4, { settings: settings as never, urls, chunks });
   await createInstance(bench, id, 0);
   await bound(bench, id).fleet.patch(at(0), { address: '192.0.2.7' });
@@ -234,6 +234,26 @@ describe('hosts show', () => {
     expect(text).toMatch(/night-40 +0\.1 +192\.0\.2\.7 +2026-12-31T02:15:00\.000Z +2026-12-31T03:15:00\.000Z +40 +1m/);
     expect(text).not.toContain('night-9 ');
     expect(text).toContain('and 9 earlier ones, which --json has');
+  });
+
+  it('has the names of a domain that were asked by themselves, and what is known of each', async () => {
+    const id = await aRun('host');
+    const name = `a.${HOST}`;
+    const asked = { host: name, slot: 0, epoch: 1, address: '192.0.2.7', requests: 4, intervalMs: 15_000 };
+    await storeHostRequests(bench.db, id, [{ ...asked, firstMs: NOW, lastMs: NOW + 60_000 }]);
+    await bound(bench, id).work.noteHosts(at(0), [{ host: name, delayMs: 30_000 }]);
+    await hosts('show', HOST);
+    expect(documents).toMatchObject([{ names: [{ host: name, runId: id }], nights: [] }]);
+    expect(lines.join('\n')).toContain(`1 by themselves (site.host_key: host): ${name}; hosts show has each`);
+    await hosts('show', `https://www.${name}/x`);
+    const own = { host: name, crawlDelayMs: 30_000, last: { run: id, records: { records: 1 } }, nights: [{ run: id }] };
+    expect(documents).toMatchObject([{ host: HOST, own }]);
+    expect(lines.join('\n')).toMatch(
+      /\na\.shop\.example, by itself in runs with site\.host_key: host\n {2}Crawl-delay {2}30s/,
+    );
+    await hosts('deny', name);
+    expect(documents).toMatchObject([{ host: HOST, denied: true }]);
+    expect(lines.join('\n')).toContain(`! No main server is at work on run ${id}`);
   });
 
   it('goes without what retention has removed, and without the run', async () => {
