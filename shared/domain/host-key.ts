@@ -13,12 +13,15 @@ export type HostKey = 'domain' | 'host';
  * the URL.
  */
 export function hostGroupOf(url: Pick<URL, 'hostname'>, key: HostKey = 'domain'): string {
-  const domain = getDomain(url.hostname) ?? url.hostname;
+  const domain = getDomain(url.hostname, ANY_LABELS) ?? url.hostname.replace(/\.$/, '');
   if (key === 'domain') return domain;
   const host = siteHostOf(url);
   // `www.co.uk` is a domain itself.
   return host.length < domain.length ? domain : host;
 }
+
+/** Wildcard DNS answers for labels that no registry would accept, such as `-a-` and `a$b`. */
+const ANY_LABELS = { validateHostname: false };
 
 /** True for a name such as `co.uk`, below which many operators have their domains: it is no host itself. */
 export function isPublicSuffix({ hostname }: Pick<URL, 'hostname'>): boolean {

@@ -13,6 +13,13 @@ describe('what hosts are paced together by', () => {
     ['http://[::1]/', '[::1]'],
     ['http://localhost:3000/', 'localhost'],
     ['http://intranet/', 'intranet'],
+    ['http://intranet./', 'intranet'],
+    ['http://0x7f.1/', '127.0.0.1'],
+    ['http://2130706433./', '127.0.0.1'],
+    ['http://-a-.shop.example.org/', 'example.org'],
+    ['http://a$b.example.org/', 'example.org'],
+    ['http://*.example.org/', 'example.org'],
+    [`http://${'a'.repeat(64)}.example.org/`, 'example.org'],
     ['https://co.uk/', 'co.uk'],
   ])('%s: %s', (url, key) => {
     expect(hostGroupOf(new URL(url))).toBe(key);
