@@ -48,6 +48,16 @@ export interface HostPolicyParts {
   runMs: number;
   /** The main server must know something of the host before that is asked again. */
   onNews: () => void;
+  /** The origin does not answer: until it is asked again, its products leave the turn to those of others. */
+  onSilence: (origin: string) => void;
+  /** True when an open product of the host is at another origin than this. */
+  hasOther: (origin: string) => boolean;
+}
+
+/** Why nothing more is asked of an origin, while others of its host are. */
+interface ClosedOrigin {
+  reason: 'network' | 'robots';
+  detail: string;
 }
 
 export class HostPolicy implements DomainPolicy {
@@ -56,14 +66,14 @@ export class HostPolicy implements DomainPolicy {
   readonly extent = 'wanted';
   /** Requests in a row without an answer. */
   silent = 0;
-  /** It is not asked before, by the monotonic clock. */
-  freeAtMs = -Infinity;
   readonly #parts: HostPolicyParts;
   /** Where the robots.txt of an origin has moved, and by how many redirects. */
   readonly #moved = new Map<string, { to: string; hops: number }>();
-  #wasAlive = false;
-  /** Times in a row that its rules could not be read, though it answered. */
-  #unreadable = 0;
+  /** The origins that have answered. */
+  readonly #alive = new Set<string>();
+  /** By origin: tries in a row without an answer, or without rules that can be read, and when the next one may be. */
+  readonly #misses = new Map<string, { times: number; freeAtMs: number }>();
+  readonly #closed = new Map<string, ClosedOrigin>();
 
   constructor(parts: HostPolicyParts) {
     this.#parts = parts;
@@ -71,7 +81,7 @@ export class HostPolicy implements DomainPolicy {
     const isHere = (to: string): boolean => this.#isHere(to);
     this.links = {
       mayFollow: (_, to) => isHere(to),
-      isAllowed: (url) => site.robots === 'ignore' || this.#isAllowed(url),
+      isAllowed: (url) => this.closedAt(url) === null && (site.robots === 'ignore' || this.#isAllowed(url)),
       // A page of an origin whose rules are not read yet waits for them.
       judgeLink: (_, link) => {
         if (!follow.mayFollow(link)) return 'unwanted';
@@ -79,6 +89,16 @@ export class HostPolicy implements DomainPolicy {
         return this.unread(link) !== null || this.links.isAllowed(link) ? 'further' : 'robots';
       },
     };
+  }
+
+  /** When the origin of this URL may be asked again, by the monotonic clock, as far as that is up to it alone. */
+  freeAtMs(url: string): number {
+    return this.#misses.get(this.#originOf(url))?.freeAtMs ?? -Infinity;
+  }
+
+  /** Why nothing is asked of the origin of this URL; null where it may be. */
+  closedAt(url: string): ClosedOrigin | null {
+    return this.#closed.get(this.#originOf(url)) ?? null;
   }
 
   barrier(): Barrier | null {
@@ -96,7 +116,8 @@ export class HostPolicy implements DomainPolicy {
   unread(url: string): string | null {
     const { site } = this.#parts;
     const parsed = URL.parse(url);
-    if (site.robots === 'ignore' || parsed === null || !this.#isHere(url)) return null;
+    if (site.robots === 'ignore' || parsed === null || !this.#isHere(url) || this.#closed.has(parsed.origin))
+      return null;
     const { origins } = this.#parts.queue.state;
     if (this.#isKnown(parsed.origin) || origins.foreignOf(this.#parts.domain, parsed.origin) !== null) return null;
     return this.#moved.get(parsed.origin)?.to ?? parsed.origin + ROBOTS_PATH;
@@ -138,15 +159,17 @@ export class HostPolicy implements DomainPolicy {
       await this.#noteMove(origin, answer.to, atMs, work);
       return String(answer.status);
     }
-    if (answer.status === null) this.#noteSilence(answer.policy.source);
+    if (answer.status === null) this.#noteSilence(origin, answer.policy.source);
     else await this.#noteRules(origin, answer.policy, answer.status, { atMs, work });
     return String(answer.status ?? 'network');
   }
 
-  noteTry(page: PageResult): void {
+  noteTry(page: PageResult, url: string): void {
     const { queue } = this.#parts;
-    if (page.kind === 'failed' && page.reply === null && isSilence(page)) return this.#noteSilence(page.detail);
-    this.#noteAnswer();
+    const origin = this.#originOf(url);
+    if (page.kind === 'failed' && page.reply === null && isSilence(page)) return this.#noteSilence(origin, page.detail);
+    this.#noteAnswer(origin);
+    this.#misses.delete(origin);
     queue.tally.noteTry(page, false);
   }
 
@@ -156,8 +179,8 @@ export class HostPolicy implements DomainPolicy {
   }
 
   /** Its name could not be looked up, so no request was sent. */
-  noteNoAddress(why: string): void {
-    this.#noteSilence(why);
+  noteNoAddress(url: string, why: string): void {
+    this.#noteSilence(this.#originOf(url), why);
   }
 
   /**
@@ -195,14 +218,14 @@ export class HostPolicy implements DomainPolicy {
     return known !== undefined && this.#parts.clock.now() - known.atMs < ROBOTS_EVERY_MS;
   }
 
-  /** The origin whose robots.txt is at this URL, after redirects. */
-  #originOf(robotsUrl: string): string {
-    for (const [origin, { to }] of this.#moved) if (to === robotsUrl) return origin;
-    return new URL(robotsUrl).origin;
+  /** That of a URL; of a robots.txt the one for which it is asked, before redirects. */
+  #originOf(url: string): string {
+    for (const [origin, { to }] of this.#moved) if (to === url) return origin;
+    return URL.parse(url)?.origin ?? '';
   }
 
   async #noteMove(origin: string, to: string, atMs: number, work: AbortSignal): Promise<void> {
-    this.#noteAnswer();
+    this.#noteAnswer(origin);
     const hops = (this.#moved.get(origin)?.hops ?? 0) + 1;
     if (this.#isHere(to) && hops <= MAX_REDIRECTS) {
       this.#moved.set(origin, { to, hops });
@@ -224,11 +247,11 @@ export class HostPolicy implements DomainPolicy {
     status: number,
     { atMs, work }: { atMs: number; work: AbortSignal },
   ): Promise<void> {
-    const { domain, refusals, clock, runMs } = this.#parts;
-    this.#noteAnswer();
+    const { domain, refusals, clock } = this.#parts;
     const { retryAfterMs = 0, ...rules } = policy;
+    this.#noteAnswer(origin);
     if (rules.access !== 'none') {
-      this.#unreadable = 0;
+      this.#misses.delete(origin);
       return this.#keep(origin, { policy: rules, atMs }, work);
     }
     const before = this.#rulesOf(origin);
@@ -239,9 +262,7 @@ export class HostPolicy implements DomainPolicy {
       await untilWritten(() => refusals.begin('banned', evidence, { domain, minMs: retryAfterMs }), clock, work);
       return;
     }
-    this.#unreadable++;
-    if (this.#unreadable >= DEAD_AFTER) return this.#giveUp('robots', rules.source, work);
-    this.freeAtMs = clock.monotonic() + restOfSilentMs(this.#unreadable + 1, runMs);
+    await this.#noteMiss(origin, { reason: 'robots', detail: rules.source }, work);
   }
 
   async #keep(
@@ -255,24 +276,41 @@ export class HostPolicy implements DomainPolicy {
     if (queue.state.domains.news.has(domain)) onNews();
   }
 
-  #noteAnswer(): void {
+  #noteAnswer(origin: string): void {
     this.silent = 0;
-    this.#wasAlive = true;
+    this.#alive.add(origin);
     this.#parts.network.answered();
   }
 
   /** While no host answers at all, this one is only tried again. */
-  #noteSilence(why: string): void {
+  #noteSilence(origin: string, why: string): void {
     const { network, domain, clock, runMs, queue } = this.#parts;
-    if (this.silent === 0) network.silent(domain, this.#wasAlive);
+    if (this.silent === 0) network.silent(domain, this.#alive.size > 0);
     queue.tally.noteSilence(network.isDown);
     if (network.isDown) {
-      this.freeAtMs = clock.monotonic() + restOfSilentMs(2, runMs);
+      const { times } = this.#misses.get(origin) ?? NO_MISS;
+      this.#misses.set(origin, { times, freeAtMs: clock.monotonic() + restOfSilentMs(2, runMs) });
       return;
     }
     this.silent++;
-    this.freeAtMs = clock.monotonic() + restOfSilentMs(this.silent, runMs);
-    if (this.silent >= DEAD_AFTER) void this.#giveUp('network', `the host does not answer: ${why}`, NEVER);
+    void this.#noteMiss(origin, { reason: 'network', detail: `the host does not answer: ${why}` }, NEVER);
+  }
+
+  /** One origin says nothing about the others of its host: it alone is closed where there are others. */
+  #noteMiss(origin: string, why: ClosedOrigin, work: AbortSignal): Promise<void> {
+    const { clock, runMs, hasOther, onSilence } = this.#parts;
+    const times = (this.#misses.get(origin) ?? NO_MISS).times + 1;
+    if (times < DEAD_AFTER) {
+      const restMs = restOfSilentMs(why.reason === 'robots' ? times + 1 : times, runMs);
+      this.#misses.set(origin, { times, freeAtMs: clock.monotonic() + restMs });
+      onSilence(origin);
+      return Promise.resolve();
+    }
+    const isOnly = [...this.#alive].every((each) => each === origin) && !hasOther(origin);
+    if (isOnly) return this.#giveUp(why.reason, why.detail, work);
+    this.#misses.delete(origin);
+    this.#closed.set(origin, { ...why, detail: why.detail.slice(0, 300) });
+    return Promise.resolve();
   }
 
   #giveUp(reason: 'network' | 'robots', detail: string, work: AbortSignal): Promise<void> {
@@ -285,6 +323,8 @@ export class HostPolicy implements DomainPolicy {
     await untilWritten(() => queue.note(record), clock, work);
   }
 }
+
+const NO_MISS = { times: 0, freeAtMs: -Infinity };
 
 const NEVER = new AbortController().signal;
 

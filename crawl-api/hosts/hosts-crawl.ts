@@ -19,6 +19,7 @@ import type { Crawl, CrawlParts } from '../queue/crawl.ts';
 import { type CrawlEnd, CrawlEnding } from '../queue/crawl-ending.ts';
 import { DomainCrawl } from '../queue/domain-crawl.ts';
 import { toFailure } from '../queue/item-result.ts';
+import type { Item } from '../queue/items.ts';
 import { untilWritten } from '../queue/journal-writer.ts';
 import { AddressDoubt } from './address-doubt.ts';
 import { HostPolicy, type HostPolicyParts } from './host-policy.ts';
@@ -39,8 +40,8 @@ interface OpenHost {
   readonly crawl: DomainCrawl;
   readonly policy: HostPolicy;
   readonly pacer: Pacer;
-  /** Where its name leads; '' where nothing is requested; null before it was looked up. */
-  address: string | null;
+  /** By name: where it leads. */
+  readonly addresses: Map<string, string>;
 }
 
 interface Listed extends Due {
@@ -50,6 +51,8 @@ interface Listed extends Due {
 /** What is asked of a host next. */
 interface Visit {
   readonly host: OpenHost;
+  /** Where its name leads; '' where nothing is requested. */
+  readonly address: string;
   /** Its robots.txt, for origins of another host for which it holds; omitted: its next product. */
   readonly robotsUrl?: string;
 }
@@ -208,7 +211,14 @@ export class HostsCrawl implements Crawl {
     if (known !== undefined) return known;
     const { queue, clock, site, onNews } = this.#p;
     const { state } = queue;
-    const policy = new HostPolicy({ ...this.#p, domain, refusals: this.#refusals, network: this.#network });
+    const policy = new HostPolicy({
+      ...this.#p,
+      domain,
+      refusals: this.#refusals,
+      network: this.#network,
+      onSilence: (origin) => this.#defer(domain, origin),
+      hasOther: (origin) => this.#openAt(domain).some(({ id }) => originOf(id) !== origin),
+    });
     const pacer = new Pacer(clock, () => queue.intervalAt(domain), state.domains.at(domain).lastStartMs !== null);
     const isSuspected = (): boolean => {
       const { refused, bans, rightPages } = state.domains.at(domain);
@@ -231,13 +241,38 @@ export class HostsCrawl implements Crawl {
       canaryPages: new CanaryPages([], site.productUrl, domain, state),
       incidents: this.#refusals,
     });
-    const host: OpenHost = { domain, crawl, policy, pacer, address: null };
+    const host: OpenHost = { domain, crawl, policy, pacer, addresses: new Map() };
     this.#open.set(domain, host);
     return host;
   }
 
-  /** Milliseconds until the host may be asked; 0 or less for now. */
-  #waitMs({ domain, policy, pacer }: OpenHost): number {
+  /** The open products of a host. */
+  #openAt(domain: number): Item[] {
+    const { items } = this.#p.queue.state;
+    return OPEN_STATES.flatMap((state) => [...items.at(state, domain)]);
+  }
+
+  /** Its products of this origin go behind those of others. */
+  #defer(domain: number, origin: string): void {
+    const { items } = this.#p.queue.state;
+    const own = [...items.at('pending', domain)].filter(({ id }) => originOf(id) === origin);
+    for (const item of own) items.move(item, 'pending');
+  }
+
+  /** The URL that is asked for next: of a product, or of the page that proves what is held; '' for none. */
+  #nextUrl(domain: number): string {
+    const { state } = this.#p.queue;
+    return state.peek(true, domain)?.id ?? state.domains.at(domain).lastStored ?? '';
+  }
+
+  /** Nothing is asked of the origin of its next product. */
+  #isClosed({ domain, policy }: OpenHost): boolean {
+    const item = this.#p.queue.state.peek(true, domain);
+    return item !== null && policy.closedAt(item.id) !== null;
+  }
+
+  /** Milliseconds until the host may be asked for this URL; 0 or less for now. */
+  #waitMs({ domain, policy, pacer }: OpenHost, url = this.#nextUrl(domain)): number {
     const { queue, clock, runMs } = this.#p;
     const { items, domains } = queue.state;
     const pacedMs = pacer.waitMs();
@@ -246,7 +281,7 @@ export class HostsCrawl implements Crawl {
     // What has failed for the moment is tried again after a while.
     const isAgain = items.at('pending', domain).size === 0 && items.at('postponed', domain).size > 0;
     const againMs = isAgain && pacedMs > 0 ? pacedMs + restOfSilentMs(2, runMs) : 0;
-    return Math.max(pacedMs, restedMs, newsMs, againMs, policy.freeAtMs - clock.monotonic());
+    return Math.max(pacedMs, restedMs, newsMs, againMs, policy.freeAtMs(url) - clock.monotonic());
   }
 
   /** What is asked now; null for nothing. */
@@ -262,28 +297,25 @@ export class HostsCrawl implements Crawl {
       if (listed === undefined) return null;
       const { domain } = listed;
       const host = this.#hostAt(domain);
-      const robotsUrl = this.#foreignRobots(host);
+      const url = this.#nextUrl(domain);
+      const address = this.#addressOf(host, url);
+      const robotsUrl = host.policy.foreignRobots(url);
       if (this.#isLeftSuspected(domain)) this.#rest(domain);
       if (this.#busy.has(domain)) this.#sleep(domain, LOOK_AGAIN_MS);
       else if (queue.state.domains.at(domain).givenUp !== null) this.#track(this.#failAll(domain, work));
+      else if (this.#isClosed(host)) this.#track(this.#failAll(domain, work));
       else if (this.#productsOf(domain) === 0) this.#unlist(domain);
       else if (robotsUrl !== null) {
         const visit = this.#visitFor(host, robotsUrl, work);
         if (visit !== null) return visit;
-      } else if (host.address === null) this.#track(this.#lookUp(host), false);
+      } else if (address === null) this.#track(this.#lookUp(host, url), false);
       else {
-        const waitMs = Math.max(this.#waitMs(host), this.#waitOfOthersMs(host, host.address));
-        if (waitMs <= 0) return { host };
+        const waitMs = Math.max(this.#waitMs(host, url), this.#waitOfOthersMs(host, address));
+        if (waitMs <= 0) return { host, address };
         this.#sleep(domain, waitMs);
       }
     }
     return null;
-  }
-
-  /** The robots.txt of another host that must be read before the next product of this one; null: none. */
-  #foreignRobots({ domain, policy }: OpenHost): string | null {
-    const item = this.#p.queue.state.peek(true, domain);
-    return item === null ? null : policy.foreignRobots(item.id);
   }
 
   /** A visit of another host whose robots.txt holds for this one, which sleeps meanwhile; null: not now. */
@@ -295,18 +327,25 @@ export class HostsCrawl implements Crawl {
     if (domain === undefined || this.#busy.has(domain)) return null;
     const host = this.#hostAt(domain);
     if (this.#isLeftSuspected(domain)) this.#rest(domain);
-    if (state.domains.at(domain).givenUp !== null) {
+    if (state.domains.at(domain).givenUp !== null || host.policy.closedAt(robotsUrl) !== null) {
       this.#track(asker.policy.giveUpUnder(state.numbers.hostOf(domain), work), false);
-      return null;
-    }
-    if (host.address === null) {
-      this.#track(this.#lookUp(host, robotsUrl), false);
       return null;
     }
     // It may have moved within that host.
     const url = host.policy.unread(`${origin}/`);
-    const isFree = this.#waitMs(host) <= 0 && this.#waitOfOthersMs(host, host.address) <= 0;
-    return url !== null && isFree ? { host, robotsUrl: url } : null;
+    const address = url === null ? '' : this.#addressOf(host, url);
+    if (url !== null && address === null) this.#track(this.#lookUp(host, url, true), false);
+    if (url === null || address === null) return null;
+    const isFree = this.#waitMs(host, url) <= 0 && this.#waitOfOthersMs(host, address) <= 0;
+    return isFree ? { host, address, robotsUrl: url } : null;
+  }
+
+  /** Where the name of a URL leads; '' where nothing is requested; null before it was looked up. */
+  #addressOf(host: OpenHost, url: string): string | null {
+    const parsed = URL.parse(url);
+    // What is no URL to request needs no address: it fails without a request.
+    if (parsed === null || !/^https?:$/.test(parsed.protocol)) return '';
+    return host.addresses.get(bareHostOf(parsed)) ?? null;
   }
 
   /** Its owner before has had a refusal from it, and neither a rest nor a right page since. */
@@ -341,9 +380,8 @@ export class HostsCrawl implements Crawl {
     this.#changed.raise();
   }
 
-  #begin({ host, robotsUrl }: Visit, work: AbortSignal): void {
-    const { address, domain } = host;
-    if (address === null) return;
+  #begin({ host, address, robotsUrl }: Visit, work: AbortSignal): void {
+    const { domain } = host;
     this.#busy.add(domain);
     if (address !== '') this.#turns.begin(address, this.#p.clock.monotonic());
     const isSilent = host.policy.silent > 0;
@@ -381,37 +419,32 @@ export class HostsCrawl implements Crawl {
     if (queue.state.items.count('pending') === 0) onEmpty();
   }
 
-  /** @param askedFor its robots.txt, for another host; omitted: one of its products */
-  async #lookUp(host: OpenHost, askedFor?: string): Promise<void> {
-    const { queue, resolve } = this.#p;
+  /** @param isForOther it is asked for its robots.txt, for another host: none of its own products waits for that */
+  async #lookUp(host: OpenHost, url: string, isForOther = false): Promise<void> {
     this.#lookUps++;
     this.#busy.add(host.domain);
-    const [first] = queue.state.items.at('pending', host.domain);
-    const [again] = queue.state.items.at('postponed', host.domain);
-    const url = URL.parse(askedFor ?? (first ?? again)?.id ?? '');
     try {
-      // What is no URL to request needs no address: it fails without a request.
-      const isRequested = url !== null && /^https?:$/.test(url.protocol);
-      const [found] = isRequested ? await resolve(bareHostOf(url)) : [];
-      host.address = found?.address ?? '';
+      const name = bareHostOf(new URL(url));
+      const [found] = await this.#p.resolve(name);
+      host.addresses.set(name, found?.address ?? '');
     } catch (error) {
-      host.policy.noteNoAddress(describeError(error));
+      host.policy.noteNoAddress(url, describeError(error));
     } finally {
       this.#lookUps--;
       this.#busy.delete(host.domain);
-      if (askedFor === undefined) this.#unlist(host.domain);
+      if (!isForOther) this.#unlist(host.domain);
     }
   }
 
-  /** Nothing more is asked of the host: its products fail without a request each. */
+  /** Nothing more is asked of the host, or of some of its origins: their products fail without a request each. */
   async #failAll(domain: number, work: AbortSignal): Promise<void> {
     const { queue, clock, onResult, onEmpty } = this.#p;
-    const { items } = queue.state;
+    const { policy } = this.#hostAt(domain);
     const { givenUp } = queue.state.domains.at(domain);
-    if (givenUp === null) return;
-    const open = [...items.at('pending', domain), ...items.at('postponed', domain), ...items.at('held', domain)];
-    for (const item of open) {
-      const failure = toFailure({ item, url: item.id, nowMs: clock.now() }, givenUp.reason, givenUp.detail);
+    for (const item of this.#openAt(domain)) {
+      const why = givenUp ?? policy.closedAt(item.id);
+      if (why === null) continue;
+      const failure = toFailure({ item, url: item.id, nowMs: clock.now() }, why.reason, why.detail);
       if (!(await untilWritten(() => queue.recordResult(item, failure, { isFinal: true }), clock, work))) break;
     }
     onResult();
@@ -419,3 +452,9 @@ export class HostsCrawl implements Crawl {
     if (queue.state.items.count('pending') === 0) onEmpty();
   }
 }
+
+/** Those of products without an outcome. */
+const OPEN_STATES = ['pending', 'postponed', 'held'] as const;
+
+/** '' of what is no URL. */
+const originOf = (url: string): string => URL.parse(url)?.origin ?? '';

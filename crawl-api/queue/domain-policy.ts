@@ -32,8 +32,8 @@ export interface DomainPolicy {
   unread(url: string): string | null;
   /** Reads it; returns the status, or why there was none. */
   read(robotsUrl: string, work: AbortSignal): Promise<string>;
-  /** A request has ended. */
-  noteTry(page: PageResult): void;
+  /** A request for this URL has ended. */
+  noteTry(page: PageResult, url: string): void;
   /** Where a product goes on whose page redirects there; null: nowhere. */
   moveOf(to: string): Move | null;
   /** Where a product goes on that robots.txt does not allow here; null: nowhere. */

@@ -212,6 +212,47 @@ describe('the crawl of many hosts', () => {
     expect(scene.outcomes()).toEqual({ [page('no.example', '1')]: 'network', [page('a.example', '1')]: 'stored' });
   });
 
+  it.each([
+    ['never answers', { rules: (url: string) => (url.includes('dead') ? 'silence' : undefined) }, 'network', 4],
+    ['has no address', { addresses: (name: string) => (name.startsWith('dead') ? null : name) }, 'network', 0],
+    [
+      'has a robots.txt that cannot be read',
+      {
+        rules: (url: string) => (url.includes('dead') ? rulesOf({ access: 'none', source: '503' }) : undefined),
+      },
+      'robots',
+      4,
+    ],
+  ] as const)('goes on at the other names of a host of which one %s', async (_, options, reason, requests) => {
+    const scene = await openHostScene(options);
+    const dead = ['1', '2', '3'].map((name) => page('dead.a.example', name));
+    const alive = ['1', '2', '3', '4'].map((name) => page('www.a.example', name));
+    await scene.give([...dead, ...alive]);
+    await scene.run(120_000);
+    // They do not wait for the rests of that name.
+    expect(alive.map((url) => scene.outcomes()[url])).toEqual(['stored', 'stored', 'stored', 'stored']);
+    await scene.run(600_000);
+    expect(dead.map((url) => scene.outcomes()[url])).toEqual([reason, reason, reason]);
+    expect(scene.sent.filter(({ url }) => url.includes('dead'))).toHaveLength(requests);
+    const times = scene.of('a.example').map(([at]) => at);
+    expect(Math.min(...times.slice(1).map((at, i) => at - times[i]!))).toBeGreaterThanOrEqual(15);
+    expect(scene.queue.state.items.openCount).toBe(0);
+  });
+
+  it('ends a record that another name of its host redirects to, where that never answers', async () => {
+    const scene = await openHostScene({
+      rules: (url) => (url.includes('dead') ? 'silence' : undefined),
+      world: (url) => (url.endsWith('/moved') ? toElsewhere('https://dead.a.example/1') : fine(url)),
+    });
+    await scene.give([page('a.example', 'moved'), page('a.example', '1'), page('a.example', '2')]);
+    await scene.run(900_000);
+    expect(scene.outcomes()).toEqual({
+      [page('a.example', 'moved')]: 'robots',
+      [page('a.example', '1')]: 'stored',
+      [page('a.example', '2')]: 'stored',
+    });
+  });
+
   it('takes no host for dead while none of many answers', async () => {
     let isDown = true;
     const scene = await openHostScene({ rules: () => (isDown ? 'silence' : undefined), pagesAtOnce: 8 });
@@ -510,6 +551,19 @@ describe('the crawl of many hosts', () => {
     expect(times.length).toBeGreaterThanOrEqual(90);
     expect(Math.min(...times.slice(1).map((at, i) => at - times[i]!))).toBeGreaterThanOrEqual(1_000);
     expect(scene.most()).toBe(1);
+  });
+
+  it('asks an address of many names once a second, whichever name of a host leads there', async () => {
+    const scene = await openHostScene({
+      addresses: (name) => (name.startsWith('www.') ? '192.0.2.1' : name),
+      pagesAtOnce: 8,
+    });
+    await scene.give(Array.from({ length: 20 }, (_, i) => page(`h${i}.example`, 'p')));
+    await scene.give(Array.from({ length: 20 }, (_, i) => page(`www.h${i}.example`, 'p')));
+    await scene.run(300_000);
+    const times = scene.sent.filter(({ url }) => url.includes('www.')).map(({ at }) => at);
+    expect(times).toHaveLength(40);
+    expect(Math.min(...times.slice(1).map((at, i) => at - times[i]!))).toBeGreaterThanOrEqual(1_000);
   });
 
   it('waits for a whole interval at each host after a restart, and knows its rules', async () => {
