@@ -50,6 +50,7 @@ export interface HostPolicyParts {
   onNews: () => void;
   /** The origin does not answer: until it is asked again, its products leave the turn to those of others. */
   onSilence: (origin: string) => void;
+  atAddress: DomainPolicy['atAddress'];
   /** True when an open product of the host is at another origin than this. */
   hasOther: (origin: string) => boolean;
 }
@@ -99,6 +100,10 @@ export class HostPolicy implements DomainPolicy {
   /** Why nothing is asked of the origin of this URL; null where it may be. */
   closedAt(url: string): ClosedOrigin | null {
     return this.#closed.get(this.#originOf(url)) ?? null;
+  }
+
+  atAddress<T>(url: string, work: AbortSignal, ask: () => Promise<T>): Promise<T> {
+    return this.#parts.atAddress(url, work, ask);
   }
 
   barrier(): Barrier | null {

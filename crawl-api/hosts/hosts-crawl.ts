@@ -10,7 +10,7 @@ import { type Due, TimeHeap } from '../../shared/domain/time-heap.ts';
 import { openJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { SignalFlag } from '../process/signal-flag.ts';
-import { AddressTurns } from '../politeness/address-turns.ts';
+import { ADDRESS_GAP_MS, AddressTurns } from '../politeness/address-turns.ts';
 import { Pacer } from '../politeness/pacer.ts';
 import { Places } from '../politeness/places.ts';
 import { createEvidence } from '../politeness/judgement.ts';
@@ -42,6 +42,8 @@ interface OpenHost {
   readonly pacer: Pacer;
   /** By name: where it leads. */
   readonly addresses: Map<string, string>;
+  /** The address at which the turn of its visit has begun, whose first request is not sent yet; null: none. */
+  turn: string | null;
 }
 
 interface Listed extends Due {
@@ -217,6 +219,7 @@ export class HostsCrawl implements Crawl {
       refusals: this.#refusals,
       network: this.#network,
       onSilence: (origin) => this.#defer(domain, origin),
+      atAddress: (url, work, ask) => this.#atAddress(this.#hostAt(domain), url, work, ask),
       hasOther: (origin) => this.#openAt(domain).some(({ id }) => originOf(id) !== origin),
     });
     const pacer = new Pacer(clock, () => queue.intervalAt(domain), state.domains.at(domain).lastStartMs !== null);
@@ -241,7 +244,7 @@ export class HostsCrawl implements Crawl {
       canaryPages: new CanaryPages([], site.productUrl, domain, state),
       incidents: this.#refusals,
     });
-    const host: OpenHost = { domain, crawl, policy, pacer, addresses: new Map() };
+    const host: OpenHost = { domain, crawl, policy, pacer, addresses: new Map(), turn: null };
     this.#open.set(domain, host);
     return host;
   }
@@ -383,17 +386,56 @@ export class HostsCrawl implements Crawl {
   #begin({ host, address, robotsUrl }: Visit, work: AbortSignal): void {
     const { domain } = host;
     this.#busy.add(domain);
-    if (address !== '') this.#turns.begin(address, this.#p.clock.monotonic());
+    if (address !== '') {
+      this.#turns.begin(address, this.#p.clock.monotonic());
+      host.turn = address;
+    }
     const isSilent = host.policy.silent > 0;
     if (isSilent) this.#silentVisits++;
     const asked = robotsUrl === undefined ? this.#visit(host, work) : host.crawl.readRobots(robotsUrl, work);
     const visit = asked.finally(() => {
       this.#busy.delete(domain);
-      this.#turns.end(address, this.#p.clock.monotonic());
+      this.#endTurn(host);
       if (isSilent) this.#silentVisits--;
       if (robotsUrl === undefined) this.#unlist(domain);
     });
     this.#track(visit);
+  }
+
+  /** The turn of a visit that it has not used. */
+  #endTurn(host: OpenHost): void {
+    if (host.turn !== null) this.#turns.end(host.turn, this.#p.clock.monotonic());
+    host.turn = null;
+  }
+
+  /** Each request of a visit has a turn of its own: it may wait for the pace in between, and lead to another name. */
+  async #atAddress<T>(host: OpenHost, url: string, work: AbortSignal, ask: () => Promise<T>): Promise<T> {
+    const { clock } = this.#p;
+    // A name without an address needs no turn: the request will say so.
+    const found = async (): Promise<string> => this.#find(host, url).catch(() => '');
+    const address = this.#addressOf(host, url) ?? (await this.#places.away(found));
+    if (host.turn !== address) {
+      this.#endTurn(host);
+      // Who is alone must not wait for who waits until it has ended.
+      if (this.#places.isAlone(host.domain)) await clock.sleep(ADDRESS_GAP_MS, work);
+      else if (address !== '') {
+        await this.#places.away(() => this.#turns.take(address, clock, work));
+        host.turn = address;
+      }
+    }
+    try {
+      return await ask();
+    } finally {
+      this.#endTurn(host);
+    }
+  }
+
+  async #find(host: OpenHost, url: string): Promise<string> {
+    const name = bareHostOf(new URL(url));
+    const [found] = await this.#p.resolve(name);
+    const address = found?.address ?? '';
+    host.addresses.set(name, address);
+    return address;
   }
 
   /** @param isVisit it keeps a place */
@@ -424,9 +466,7 @@ export class HostsCrawl implements Crawl {
     this.#lookUps++;
     this.#busy.add(host.domain);
     try {
-      const name = bareHostOf(new URL(url));
-      const [found] = await this.#p.resolve(name);
-      host.addresses.set(name, found?.address ?? '');
+      await this.#find(host, url);
     } catch (error) {
       host.policy.noteNoAddress(url, describeError(error));
     } finally {

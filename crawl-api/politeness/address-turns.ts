@@ -5,12 +5,16 @@
  * Times are monotonic milliseconds.
  */
 
+import type { Clock } from '../../shared/ports/clock.ts';
+
 /** From the end of a request, before which it has arrived, to the next one to that address, whatever their hosts. */
 export const ADDRESS_GAP_MS = 1_000;
 
 export class AddressTurns {
   /** Null while a request is under way. Those that have ended are in the order of their ends. */
   readonly #endedMs = new Map<string, number | null>();
+  /** Who waits for the end of the request under way, in order. */
+  readonly #waiting = new Map<string, (() => void)[]>();
 
   /** The addresses that are remembered: those with a request under way, or whose gap was not over at the last end. */
   get size(): number {
@@ -30,9 +34,25 @@ export class AddressTurns {
     this.#endedMs.set(address, null);
   }
 
+  /** Waits for a turn, which has begun then: in the order of the calls, and before who asks for `waitMs`. */
+  async take(address: string, clock: Clock, work: AbortSignal): Promise<void> {
+    const ms = this.waitMs(address, clock.monotonic());
+    this.#endedMs.set(address, null);
+    if (ms === Infinity)
+      await new Promise<void>((next) => {
+        this.#waiting.set(address, [...(this.#waiting.get(address) ?? []), next]);
+      });
+    await clock.sleep(Math.min(ms, ADDRESS_GAP_MS), work);
+  }
+
   /** The request is over, however it ended. */
   end(address: string, nowMs: number): void {
     if (this.#endedMs.get(address) !== null) return;
+    const [next, ...others] = this.#waiting.get(address) ?? [];
+    if (others.length > 0) this.#waiting.set(address, others);
+    else this.#waiting.delete(address);
+    // The turn is the next one's.
+    if (next !== undefined) return next();
     this.#endedMs.delete(address);
     this.#endedMs.set(address, nowMs);
     this.#forgetBefore(nowMs);

@@ -32,6 +32,11 @@ export class Places {
     return this.#away;
   }
 
+  /** True while the pages of all other domains wait for this one. */
+  isAlone(domain: number): boolean {
+    return this.#isAlone && this.#alone[0]?.domain === domain;
+  }
+
   /** Waits without a place. */
   async away<T>(wait: () => Promise<T>): Promise<T> {
     this.#away++;

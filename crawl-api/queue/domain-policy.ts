@@ -32,6 +32,8 @@ export interface DomainPolicy {
   unread(url: string): string | null;
   /** Reads it; returns the status, or why there was none. */
   read(robotsUrl: string, work: AbortSignal): Promise<string>;
+  /** Asks when no other request is under way to the address of this URL. */
+  atAddress<T>(url: string, work: AbortSignal, ask: () => Promise<T>): Promise<T>;
   /** A request for this URL has ended. */
   noteTry(page: PageResult, url: string): void;
   /** Where a product goes on whose page redirects there; null: nowhere. */
@@ -67,6 +69,8 @@ export const siteDomain = (parts: SiteDomainParts): DomainPolicy => {
     // The main server reads that of a site.
     unread: () => null,
     read: () => Promise.resolve(''),
+    // Its pace is that of the address.
+    atAddress: (_, __, ask) => ask(),
     noteTry: (page) => queue.tally.noteTry(page),
     moveOf: () => null,
     moveUnder: () => null,

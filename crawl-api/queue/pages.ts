@@ -199,8 +199,8 @@ export class Pages {
       // way.
       if (!this.links.isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
       const visitor = { domain: this.#parts.domain, host: nameOf(url) };
-      const look = await this.#parts.places.use(visitor, async () =>
-        this.#isTurn(work) ? this.#ask(request, mayRepeat, work) : null,
+      const look = await policy.atAddress(url, work, () =>
+        this.#parts.places.use(visitor, async () => (this.#isTurn(work) ? this.#ask(request, mayRepeat, work) : null)),
       );
       if (look === 'unread') mayRepeat = false;
       else if (look !== null) return look;
@@ -219,7 +219,7 @@ export class Pages {
     const { queue, domain, pacer, places, policy, clock } = this.#parts;
     if (!(await this.#waitForTurn(interruptible, work))) return false;
     const host = nameOf(url);
-    const isWritten = await places.use({ domain, host }, async () => {
+    const ask = async (): Promise<boolean> => {
       if (!this.#isTurn(work)) return true;
       try {
         queue.recordStart(CANARY_PAGE, queue.localMs, { domain, host, what: 'robots', beside: places.used > 1 });
@@ -230,7 +230,8 @@ export class Pages {
       queue.recordAnswer(await policy.read(url, work), domain);
       pacer.requestEnded(null);
       return true;
-    });
+    };
+    const isWritten = await policy.atAddress(url, work, () => places.use({ domain, host }, ask));
     if (!isWritten) await clock.sleep(DISK_RETRY_MS, work);
     // The page has its turn later: until then the place is free for others.
     return isWritten && !interruptible;

@@ -1,6 +1,7 @@
 /** Whatever hosts share an address, it has one request under way, and a second between the end of one and the next. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 import { ADDRESS_GAP_MS, AddressTurns } from '../../../crawl-api/politeness/address-turns.ts';
 
 describe('the turns of an address', () => {
@@ -25,6 +26,32 @@ describe('the turns of an address', () => {
     turns.end('192.0.2.2', 0);
     turns.end('192.0.2.3', 0);
     expect(turns.waitMs('192.0.2.1', 0)).toBe(Infinity);
+  });
+
+  it('are taken in the order of the calls, before who asks whether there is one', async () => {
+    const turns = new AddressTurns();
+    const clock = new VirtualClock(0);
+    const began: [string, number][] = [];
+    const { signal } = new AbortController();
+    const visit = async (name: string): Promise<void> => {
+      await turns.take('192.0.2.1', clock, signal);
+      began.push([name, clock.monotonic()]);
+      await clock.sleep(500);
+      turns.end('192.0.2.1', clock.monotonic());
+    };
+    const from = clock.monotonic();
+    const visits = ['a', 'b', 'c'].map(visit);
+    await clock.advance(600);
+    // The first one has ended, but the turn is the second one's.
+    expect(turns.waitMs('192.0.2.1', clock.monotonic())).toBe(Infinity);
+    await clock.advance(10_000);
+    await Promise.all(visits);
+    expect(began.map(([name, at]) => [name, at - from])).toEqual([
+      ['a', 0],
+      ['b', 1_500],
+      ['c', 3_000],
+    ]);
+    expect(turns.waitMs('192.0.2.1', clock.monotonic())).toBe(0);
   });
 
   it('are forgotten once an address is idle', () => {

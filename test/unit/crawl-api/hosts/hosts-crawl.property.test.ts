@@ -1,6 +1,7 @@
 /** Random nights of one instance with many hosts, whose process dies and whose main server is away now and then. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { ADDRESS_GAP_MS } from '../../../../crawl-api/politeness/address-turns.ts';
 import type { PageResult } from '../../../../crawl-api/fetch/page-result.ts';
 import type { JournalRecord } from '../../../../crawl-api/queue/records.ts';
 import type { RobotsAnswer } from '../../../../shared/adapters/robots-fetcher.ts';
@@ -68,6 +69,8 @@ const anyNight = fc.record({
   away: fc.array(fc.record({ at: anyTime, forMs: fc.integer({ min: 1, max: 2 * LEASE_MS }) }), { maxLength: 2 }),
   pagesAtOnce: fc.integer({ min: 1, max: 4 }),
   connectMs: fc.constantFrom(0, 700, 4_000),
+  /** All names lead to one address, or those alone that pages redirect to. */
+  oneAddress: fc.constantFrom('never', 'always', 'www'),
 });
 type Night = typeof anyNight extends fc.Arbitrary<infer T> ? T : never;
 
@@ -90,7 +93,7 @@ interface Played {
 const urlOf = (host: number, page: number): string => `http://h${host}.example/${page + 1}`;
 
 /** Plays a night until every record has an outcome, or for three hours more. */
-async function play({ hosts, deaths, nextAt, away, pagesAtOnce, connectMs }: Night): Promise<Played> {
+async function play({ hosts, deaths, nextAt, away, pagesAtOnce, connectMs, oneAddress }: Night): Promise<Played> {
   const clock = new VirtualClock(START_MS);
   const tries = new Map<string, number>();
   const triesOf = (url: string): number => {
@@ -124,7 +127,8 @@ async function play({ hosts, deaths, nextAt, away, pagesAtOnce, connectMs }: Nig
     journal = kept;
     heardAt = null;
     sinceProcess = 0;
-    scene = await openHostScene({ world, rules, pagesAtOnce, connectMs, journal, clock, isMute: true });
+    const addresses = (name: string): string => (isShared(oneAddress, name) ? '192.0.2.1' : name);
+    scene = await openHostScene({ world, rules, pagesAtOnce, connectMs, addresses, journal, clock, isMute: true });
   };
   const given: string[] = [];
   const give = async (urls: string[]): Promise<void> => {
@@ -162,6 +166,9 @@ async function play({ hosts, deaths, nextAt, away, pagesAtOnce, connectMs }: Nig
   return { records: journal.records, given, outcomes: scene!.outcomes(), sent, most };
 }
 
+const isShared = (oneAddress: Night['oneAddress'], name: string): boolean =>
+  oneAddress === 'always' || (oneAddress === 'www' && name.startsWith('www.'));
+
 const isRobots = (url: string): boolean => url.endsWith('/robots.txt');
 
 it('keeps every promise to every host, whatever they do and whatever dies', { timeout: 120_000 }, async () => {
@@ -171,6 +178,15 @@ it('keeps every promise to every host, whatever they do and whatever dies', { ti
       expect(most).toBeLessThanOrEqual(night.pagesAtOnce);
       expect(sent.filter(({ at, heardAt }) => heardAt === null || at >= heardAt + LEASE_MS)).toEqual([]);
       expect(gapsBelow(sent, INTERVAL_MS)).toEqual([]);
+      const atAddress = sent.filter(({ url }) => isShared(night.oneAddress, new URL(url).hostname));
+      // A new process does not know when the one before it has asked.
+      if (night.deaths.length === 0)
+        expect(
+          gapsBelow(
+            atAddress.map((request) => ({ ...request, host: '' })),
+            ADDRESS_GAP_MS,
+          ),
+        ).toEqual([]);
       expect(fasterThanRules(records)).toEqual([]);
       expect(unread(sent)).toEqual([]);
       expect(sent.filter(({ url }) => isForbidden(night, url))).toEqual([]);

@@ -566,6 +566,23 @@ describe('the crawl of many hosts', () => {
     expect(Math.min(...times.slice(1).map((at, i) => at - times[i]!))).toBeGreaterThanOrEqual(1_000);
   });
 
+  it.each([
+    ['of the address', () => '192.0.2.1'],
+    ['of another address', (name: string) => (name.startsWith('www.') ? '192.0.2.1' : name)],
+  ])('asks an address once a second that redirects from names %s lead to, and keeps it busy', async (_, addresses) => {
+    const scene = await openHostScene({
+      addresses,
+      pagesAtOnce: 8,
+      world: (url) => (url.startsWith('http:') ? toElsewhere(url.replace('http://', 'https://www.')) : fine(url)),
+    });
+    const urls = Array.from({ length: 50 }, (__, i) => `http://h${i}.example/p`);
+    await scene.give(urls);
+    await scene.run(400_000);
+    expect(urls.filter((url) => scene.outcomes()[url] === 'stored')).toHaveLength(50);
+    const times = scene.sent.flatMap(({ url, at }) => (addresses(new URL(url).hostname) === '192.0.2.1' ? [at] : []));
+    expect(Math.min(...times.slice(1).map((at, i) => at - times[i]!))).toBeGreaterThanOrEqual(1_000);
+  });
+
   it('waits for a whole interval at each host after a restart, and knows its rules', async () => {
     const first = await openHostScene();
     await first.give(['1', '2', '3'].map((name) => page('a.example', name)));
