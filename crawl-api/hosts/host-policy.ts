@@ -252,12 +252,16 @@ export class HostPolicy implements DomainPolicy {
     status: number,
     { atMs, work }: { atMs: number; work: AbortSignal },
   ): Promise<void> {
-    const { domain, refusals, clock } = this.#parts;
+    const { domain, refusals, clock, runMs } = this.#parts;
     const { retryAfterMs = 0, ...rules } = policy;
     this.#noteAnswer(origin);
     if (rules.access !== 'none') {
       this.#misses.delete(origin);
-      return this.#keep(origin, { policy: rules, atMs }, work);
+      await this.#keep(origin, { policy: rules, atMs }, work);
+      // No page has its turn before the end: the run must not wait for that.
+      if ((rules.crawlDelayMs ?? 0) >= runMs)
+        await this.#giveUp('robots', `its Crawl-delay is longer than the run: ${rules.source}`, work);
+      return;
     }
     const before = this.#rulesOf(origin);
     // Rules of an hour ago are better than none.

@@ -136,6 +136,20 @@ describe('the crawl of many hosts', () => {
     expect(times[2]! - times[1]!).toBeGreaterThanOrEqual(40);
   });
 
+  it('asks for no page where the Crawl-delay is longer than the run, and does not wait for its end', async () => {
+    const scene = await openHostScene({
+      rules: (url) => (url.includes('day') ? rulesOf({ crawlDelayMs: 24 * HOUR }) : undefined),
+    });
+    await scene.give([page('day.example', '1'), page('day.example', '2'), page('a.example', '1')]);
+    await scene.run(60_000);
+    expect(scene.of('day.example').map(([, path]) => path)).toEqual(['/robots.txt']);
+    expect(scene.outcomes()).toEqual({
+      [page('day.example', '1')]: 'robots',
+      [page('day.example', '2')]: 'robots',
+      [page('a.example', '1')]: 'stored',
+    });
+  });
+
   it('keeps what the main server knows of a host from its first request on', async () => {
     const scene = await openHostScene();
     const hosts = [
