@@ -27,14 +27,17 @@ export interface HostSpec {
 }
 
 type Robots =
-  | { text: string }
+  /** 503 to the first `refuses` requests. `drips`: then a line now and then, without an end. */
+  | { text: string; refuses?: number; drips?: true }
   | { status: number }
   /** The request is never answered. */
   | 'silent'
   /** `{port}` is the world's. */
   | { redirectTo: string }
   /** The text, then rules for other robots up to this length. */
-  | { bytes: number; text?: string };
+  | { bytes: number; text?: string }
+  /** The text, then comments up to this length, packed into a hundredth of it or less. */
+  | { bytes: number; text?: string; packed: true };
 
 export type ContactField = 'mail' | 'phone';
 
@@ -56,7 +59,9 @@ export type HostBehaviour =
   /** All pages; `{port}` is the world's, `{path}` that of the request. */
   | { redirectTo: string }
   /** The page, then filler up to this length. */
-  | { hugeBytes: number };
+  | { hugeBytes: number }
+  /** All pages: these bytes in place of a reply, then the end of the connection. `{port}` and `{path}` as above. */
+  | { raw: string };
 
 /** What can change while the world stands: not where a host is. */
 export type HostChange = Pick<HostSpec, 'robots' | 'crawlDelay' | 'pages' | 'links' | 'contacts'> & {

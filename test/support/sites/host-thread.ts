@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { gzipSync } from 'node:zlib';
 import { parentPort, workerData } from 'node:worker_threads';
 import { listen } from '../../../shared/adapters/http/listening.ts';
 import type { HostRequest } from './host-ledger.ts';
@@ -29,6 +30,10 @@ interface Host {
   paths: ReadonlySet<string>;
   /** By source address: pages since the last ban, and until when it is banned. */
   counts: Map<string, { pages: number; untilMs: number }>;
+  /** Requests for its robots.txt. */
+  rulesAsked: number;
+  /** Its robots.txt, where that is sent so: packed before the first request, because others would wait for that. */
+  packed: Buffer | null;
 }
 
 const FILLER = Buffer.alloc(65_536, '<!-- filler -->\n');
@@ -39,7 +44,7 @@ const requests: HostRequest[] = [];
 
 const put = (spec: HostSpec): void => {
   const paths = new Set([...pathsOf(spec), ...Object.keys(spec.contacts ?? {})]);
-  hosts.set(spec.name, { spec, paths, counts: new Map() });
+  hosts.set(spec.name, { spec, paths, counts: new Map(), rulesAsked: 0, packed: packedRules(spec) });
 };
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
@@ -68,13 +73,20 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   // When the last byte is handed over: before the client can have it and ask for something else.
   response.once('prefinish', end);
   response.once('close', end);
-  const host = hosts.get(name);
+  const host = hosts.get(name.replace(/\.$/, ''));
   if (host === undefined) return void response.writeHead(421).end('no such host here');
   if (host.spec.behaviour === 'silent') return;
   const refusal = refusalOf(host, entry);
   if (refusal) return void response.writeHead(refusal.status, refusal.headers).end('<h1>Not now</h1>');
-  if (path === '/robots.txt') sendRobots(host.spec, response);
+  if (path === '/robots.txt') sendRobots(host, response);
   else sendPage(host, path, response);
+}
+
+function packedRules(spec: HostSpec): Buffer | null {
+  const { robots } = spec;
+  if (typeof robots !== 'object' || !('packed' in robots)) return null;
+  const text = robotsTextOf(spec);
+  return gzipSync(text + '# filler\n'.repeat((robots.bytes - text.length) / 9));
 }
 
 interface Refusal {
@@ -99,13 +111,26 @@ function refusalOf({ spec, counts }: Host, { from, path, atMs }: HostRequest): R
   return { status: 429, headers };
 }
 
-function sendRobots(spec: HostSpec, response: ServerResponse): void {
+function sendRobots(host: Host, response: ServerResponse): void {
+  const { spec } = host;
   const { robots } = spec;
   if (robots === 'silent') return;
   if (robots !== undefined && 'status' in robots) return void response.writeHead(robots.status).end();
   if (robots !== undefined && 'redirectTo' in robots) return redirect(response, robots.redirectTo, '/robots.txt');
-  response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' });
+  const { refuses = 0, drips = false } = robots !== undefined && !('bytes' in robots) ? robots : {};
+  if (host.rulesAsked++ < refuses) return void response.writeHead(503).end();
   const text = robotsTextOf(spec);
+  const type = { 'content-type': 'text/plain; charset=utf-8' };
+  if (host.packed !== null) {
+    response.writeHead(200, { ...type, 'content-encoding': 'gzip' });
+    return void response.end(host.packed);
+  }
+  response.writeHead(200, type);
+  if (drips) {
+    response.write(text);
+    const timer = setInterval(() => response.write('# more\n'), 100);
+    return void response.once('close', () => clearInterval(timer));
+  }
   if (robots !== undefined && 'bytes' in robots) stream(response, text, rulesOfOthers(robots.bytes - text.length));
   else response.end(text);
 }
@@ -126,6 +151,8 @@ function* filler(bytes: number): Generator<Buffer> {
 function sendPage({ spec, paths }: Host, path: string, response: ServerResponse): void {
   const behaviour: HostBehaviour = spec.behaviour ?? 'ok';
   if (typeof behaviour === 'object' && 'redirectTo' in behaviour) return redirect(response, behaviour.redirectTo, path);
+  if (typeof behaviour === 'object' && 'raw' in behaviour)
+    return void response.socket?.end(filled(behaviour.raw, path));
   const html = { 'content-type': 'text/html; charset=utf-8' };
   const send = (): void => {
     if (!paths.has(path)) return void response.writeHead(404, html).end('<h1>No such page</h1>');
@@ -141,9 +168,11 @@ function sendPage({ spec, paths }: Host, path: string, response: ServerResponse)
 }
 
 function redirect(response: ServerResponse, to: string, path: string): void {
-  const location = to.replaceAll('{port}', String(port)).replaceAll('{path}', path);
-  response.writeHead(302, { location }).end();
+  response.writeHead(302, { location: filled(to, path) }).end();
 }
+
+const filled = (text: string, path: string): string =>
+  text.replaceAll('{port}', String(port)).replaceAll('{path}', path);
 
 function stream(response: ServerResponse, first: string, rest: Iterable<string | Buffer>): void {
   response.write(first);
