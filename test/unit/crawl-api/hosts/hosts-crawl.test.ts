@@ -182,6 +182,28 @@ describe('the crawl of many hosts', () => {
     expect(scene.sent.length).toBeGreaterThan(before);
   });
 
+  it.each([
+    ['longer than its lease', LEASE_MS, 0],
+    ['shorter than its lease', LEASE_MS / 2, 1],
+  ])('asks as its lease allows after the machine was asleep for %s', async (_, asleepMs, least) => {
+    // Asleep, the monotonic clock stands still.
+    class SleepingClock extends VirtualClock {
+      asleepMs = 0;
+      override now(): number {
+        return super.now() + this.asleepMs;
+      }
+    }
+    const clock = new SleepingClock(START_MS);
+    const scene = await openHostScene({ isMute: true, clock });
+    await scene.give(Array.from({ length: 20 }, (__, i) => page('a.example', String(i))));
+    scene.beat();
+    await scene.run(60_000);
+    const before = scene.sent.length;
+    clock.asleepMs = asleepMs;
+    await scene.run(60_000);
+    expect(Math.min(1, scene.sent.length - before)).toBe(least);
+  });
+
   it('sends nothing, robots.txt neither, where the lease ends while it connects', async () => {
     const scene = await openHostScene({ isMute: true, connectMs: 4_000, pagesAtOnce: 8 });
     const urls = Array.from({ length: 4 }, (_, i) => page('a.example', String(i)));
