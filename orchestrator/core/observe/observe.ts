@@ -86,9 +86,11 @@ export class Observer {
       await this.#look(run, fleet, Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
     await this.#watchStandstill(readMs, core.clock.monotonic() - lookedMs, limits.lostMs * STANDSTILL_SHARE);
     this.#bucket.look(instances, limits);
-    if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
+    // The clock may have been set while AWS was asked: a round must not end instances that could not report since then.
+    const nowMs = await this.#watchClock(limits.heartbeatMs);
+    if (run.request !== null) this.#requestSeenAtMs ??= nowMs;
     const seen = {
-      nowMs: core.clock.now(),
+      nowMs,
       run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
       fleet,
     };
@@ -158,14 +160,15 @@ export class Observer {
 
   /**
    * Begins to count silence anew after a step of the wall clock, or a sleep of this machine; AWS must be asked again.
+   * Returns the time that it has looked at.
    */
-  async #watchClock(toleranceMs: number): Promise<void> {
+  async #watchClock(toleranceMs: number): Promise<number> {
     const { processState, clock } = this.#core;
     const nowMs = clock.now();
     const jumpMs = nowMs - clock.monotonic() - this.#offsetMs;
     this.#offsetMs += jumpMs;
     // Less is drift.
-    if (Math.abs(jumpMs) < toleranceMs) return;
+    if (Math.abs(jumpMs) < toleranceMs) return nowMs;
     this.#countAnew(nowMs);
     // Times that are in the future by the new clock are discarded, or the loop would wait for them.
     if ((processState.lastTransferMs ?? -Infinity) > nowMs) processState.lastTransferMs = null;
@@ -178,6 +181,7 @@ export class Observer {
     await this.#core.alarm(
       `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; the silence of instances counts from now`,
     );
+    return nowMs;
   }
 
   /**

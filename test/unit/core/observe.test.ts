@@ -229,6 +229,19 @@ describe('Observer', () => {
     expect(region.quotaRefusedMs).toBeNull();
   });
 
+  it('F12: counts silence anew when the clock is set while AWS is asked', async () => {
+    const { observer, clock, core, compute, skew } = await stage();
+    await observer.observe();
+    await clock.advance(5_000);
+    compute.list = async () => {
+      skew.skewMs = 1_200_000;
+      return [];
+    };
+    const world = await observer.observe();
+    expect(world).toMatchObject({ nowMs: skew.now(), loopStartedAtMs: skew.now() });
+    expect(core.alarms).toEqual([expect.stringContaining('jumped ahead by 1200 s')]);
+  });
+
   describe('F57: after a standstill', () => {
     const { lostMs } = limitsFor(480_000);
     const stand = async (forMs: number) => {
