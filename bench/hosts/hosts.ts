@@ -1,8 +1,6 @@
 /** A run over 2,000 foreign hosts, 15 % of which never answer, all of it on the same two cores. */
 import { type HostSpec, pathsOf } from '../../test/support/sites/host-spec.ts';
-import { openHostWorld } from '../../test/support/sites/host-world.ts';
-import { underHostsFile } from '../../test/support/sites/under-hosts-file.ts';
-import { makeHostFleet } from '../../test/system/host-fleet.ts';
+import { openHostStage } from '../../test/system/host-fleet.ts';
 import { type Bench, type BenchResult } from '../frame.ts';
 import { RUN_LIMIT_MS, watchRun } from '../watch-run.ts';
 
@@ -25,20 +23,17 @@ const hostOf = (i: number): HostSpec => {
 
 async function run(): Promise<BenchResult> {
   const hosts = Array.from({ length: HOSTS }, (_, i) => hostOf(i));
-  const world = await openHostWorld({ hosts });
-  const namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-  if (namespace === null) throw new Error('this bench needs a mount namespace of its own');
-  const fleet = await makeHostFleet({
-    world,
+  const stage = await openHostStage({
     hosts,
     engine: 'sqlite',
-    prefix: namespace.prefix,
     config: {
       site: { interval: `${INTERVAL_MS}ms`, pages_at_once: PLACES, timeout: '30s' },
       run: { deadline: '20m', min_instances: INSTANCES, max_instances: INSTANCES },
     },
     timeoutMs: RUN_LIMIT_MS,
   });
+  if (stage === null) throw new Error('this bench needs a mount namespace of its own');
+  const { world, fleet } = stage;
   try {
     const records = hosts.reduce((sum, host) => sum + pathsOf(host).length, 0);
     const watched = await watchRun(fleet, 1_000);
@@ -75,9 +70,7 @@ async function run(): Promise<BenchResult> {
       ],
     };
   } finally {
-    await fleet.remove();
-    await world.close();
-    namespace.remove();
+    await stage.close();
   }
 }
 

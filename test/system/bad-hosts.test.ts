@@ -1,10 +1,7 @@
 /** A run over many hosts that are as bad as hosts can be: spellings, origins, redirects, robots.txt and replies. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { expectedPage, type HostSpec, pathsOf } from '../support/sites/host-spec.ts';
-import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
-import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
-import type { Fleet } from './fleet.ts';
-import { makeHostFleet } from './host-fleet.ts';
+import { type HostStage, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 400;
 const TIMEOUT_MS = 3_000;
@@ -102,19 +99,14 @@ const SPELLED: readonly (readonly [url: string, end: string])[] = [
 ];
 
 describe('a run over bad hosts', () => {
-  let world: HostWorld;
-  let namespace: HostsNamespace | null;
-  let fleet: Fleet;
+  let stage: HostStage | null;
 
   beforeEach(async () => {
-    world = await openHostWorld({ hosts: [...LISTED, ...UNLISTED] });
-    namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-    fleet = await makeHostFleet({
-      world,
+    stage = await openHostStage({
       hosts: LISTED,
-      others: SPELLED.map(([url], i) => [`spelled ${i}`, url.replace('{port}', String(world.port))]),
+      unlisted: UNLISTED,
+      others: (world) => SPELLED.map(([url], i) => [`spelled ${i}`, url.replace('{port}', String(world.port))]),
       engine: 'sqlite',
-      ...(namespace === null ? {} : { prefix: namespace.prefix }),
       config: {
         site: { interval: `${INTERVAL_MS}ms`, timeout: `${TIMEOUT_MS}ms`, ban: { cool_down: '5s' } },
         run: { deadline: '90s', min_instances: 2 },
@@ -122,13 +114,12 @@ describe('a run over bad hosts', () => {
     });
   });
   afterEach(async () => {
-    await fleet?.remove();
-    await world?.close();
-    namespace?.remove();
+    await stage?.close();
   });
 
   it('asks each politely, and ends each record once', { tags: ['nightly'] }, async (context) => {
-    if (namespace === null) return context.skip('no mount namespace for this user');
+    if (stage === null) return context.skip('no mount namespace for this user');
+    const { world, fleet } = stage;
     const { exitCode, report } = await fleet.dryRun();
     const ledger = await world.ledger();
     const items = await fleet.query('select product_id, outcome, reason from crawlfleet_items');

@@ -1,10 +1,7 @@
 /** A run with `site.host_key: host`: names of one domain are crawled side by side, each in its own pace. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HostSpec } from '../support/sites/host-spec.ts';
-import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
-import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
-import type { Fleet } from './fleet.ts';
-import { makeHostFleet } from './host-fleet.ts';
+import { type HostStage, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 1_000;
 const NAMES = ['a.platform.test', 'b.platform.test'];
@@ -15,18 +12,12 @@ const HOSTS: readonly HostSpec[] = [
 ];
 
 describe('names of a domain', () => {
-  let world: HostWorld;
-  let namespace: HostsNamespace | null;
-  let fleet: Fleet;
+  let stage: HostStage | null;
 
   beforeEach(async () => {
-    world = await openHostWorld({ hosts: HOSTS });
-    namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-    fleet = await makeHostFleet({
-      world,
+    stage = await openHostStage({
       hosts: HOSTS,
       engine: 'sqlite',
-      ...(namespace === null ? {} : { prefix: namespace.prefix }),
       config: {
         site: { interval: `${INTERVAL_MS}ms`, host_key: 'host' },
         run: { deadline: '60s', min_instances: 2 },
@@ -34,13 +25,12 @@ describe('names of a domain', () => {
     });
   });
   afterEach(async () => {
-    await fleet?.remove();
-    await world?.close();
-    namespace?.remove();
+    await stage?.close();
   });
 
   it('are asked side by side, each in its pace, which verify proves', async (context) => {
-    if (namespace === null) return context.skip('no mount namespace for this user');
+    if (stage === null) return context.skip('no mount namespace for this user');
+    const { world, fleet } = stage;
     const { exitCode, stderr } = await fleet.dryRun();
     expect(exitCode, stderr).toBe(0);
     expect(await fleet.query('select distinct outcome from crawlfleet_items')).toEqual([{ outcome: 'stored' }]);

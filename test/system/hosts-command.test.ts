@@ -7,11 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { type HostSpec } from '../support/sites/host-spec.ts';
-import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
-import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
 import { eachEngine } from '../support/mariadb/database.ts';
-import { endOf, type Fleet } from './fleet.ts';
-import { makeHostFleet } from './host-fleet.ts';
+import { endOf } from './fleet.ts';
+import { type HostStage, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
 const PACE_MS = 5_000;
@@ -30,29 +28,20 @@ const HOSTS: readonly HostSpec[] = [
 
 describe('orchestrator hosts', () => {
   eachEngine('in the sandbox', (_, engine) => {
-    let world: HostWorld;
-    let namespace: HostsNamespace | null;
-    let fleet: Fleet;
+    let stage: HostStage | null;
 
     beforeEach(async () => {
-      world = await openHostWorld({ hosts: HOSTS });
-      namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-      fleet = await makeHostFleet({
-        world,
+      stage = await openHostStage({
         hosts: HOSTS,
         engine,
-        ...(namespace === null ? {} : { prefix: namespace.prefix }),
         config: { site: { interval: `${INTERVAL_MS}ms` }, run: { deadline: '120s', min_instances: 2 } },
       });
     });
-    afterEach(async () => {
-      await fleet?.remove();
-      await world?.close();
-      namespace?.remove();
-    });
+    afterEach(() => stage?.close());
 
     it('denies a host before the first run, another one in mid-run, and slows a third', async (context) => {
-      if (namespace === null) return context.skip('no mount namespace for this user');
+      if (stage === null) return context.skip('no mount namespace for this user');
+      const { world, fleet } = stage;
       const early = await fleet.run('hosts', 'deny', 'early.test', '--json');
       expect(JSON.parse(early.stdout), early.stderr).toMatchObject({ host: 'early.test', denied: true });
       const run = fleet.start('run', '--dry-run', '--json');

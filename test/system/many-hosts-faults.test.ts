@@ -14,10 +14,9 @@ import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { type SandboxInstance, startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import type { HostLedger, HostRequest } from '../support/sites/host-ledger.ts';
 import { type HostSpec, expectedPage, pathsOf } from '../support/sites/host-spec.ts';
-import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
-import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
+import type { HostWorld } from '../support/sites/host-world.ts';
 import { endOf, type Fleet, type RunEnd } from './fleet.ts';
-import { makeHostFleet } from './host-fleet.ts';
+import { type HostStage, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 600;
 const TIMEOUT_MS = 3_000;
@@ -66,34 +65,22 @@ const SEED = Number(process.env['FAULT_SEED'] ?? 7);
 
 describe('a run over many hosts', { timeout: 240_000 }, () => {
   let world: HostWorld;
-  let namespace: HostsNamespace | null;
   let sandbox: TestSandbox;
   let fleet: Fleet;
-  let opened: (() => unknown)[] = [];
+  let stage: HostStage | null;
 
-  afterEach(async () => {
-    for (const end of opened.toReversed()) await end();
-    opened = [];
-  });
+  afterEach(() => stage?.close());
 
   /** False where this user may not have names of its own. */
   async function open(engine: TestEngine, deadlineS: number, instances = 3): Promise<boolean> {
-    world = await openHostWorld({ hosts: [...HOSTS, ...MOVED, ...UNLISTED] });
-    opened.push(() => world.close());
-    namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-    if (namespace === null) return false;
-    const { prefix } = namespace;
-    opened.push(() => namespace?.remove());
-    sandbox = await startSandbox({ allowBundles: [(await buildBundle()).sha256], prefix });
-    opened.push(() => sandbox.stop());
-    fleet = await makeHostFleet({
-      world,
+    const { sha256 } = await buildBundle();
+    stage = await openHostStage({
       hosts: [...HOSTS, ...MOVED],
+      unlisted: UNLISTED,
       engine,
-      prefix,
+      sandbox: async (prefix) => (sandbox = await startSandbox({ allowBundles: [sha256], prefix })),
       timeoutMs: 230_000,
       config: {
-        aws: { endpoint: sandbox.endpoint },
         site: {
           interval: `${INTERVAL_MS}ms`,
           timeout: `${TIMEOUT_MS}ms`,
@@ -102,7 +89,8 @@ describe('a run over many hosts', { timeout: 240_000 }, () => {
         run: { deadline: `${deadlineS}s`, min_instances: instances },
       },
     });
-    opened.push(() => fleet.remove());
+    if (stage === null) return false;
+    ({ world, fleet } = stage);
     return true;
   }
 

@@ -6,53 +6,41 @@
  */
 import { afterEach, expect, it } from 'vitest';
 import type { HostSpec } from '../support/sites/host-spec.ts';
-import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
-import { underHostsFile } from '../support/sites/under-hosts-file.ts';
-import { type Config, endOf, type Fleet } from './fleet.ts';
-import { makeHostFleet } from './host-fleet.ts';
+import { type Config, endOf } from './fleet.ts';
+import { type HostStage, type HostStageOptions, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
 /** More than a night of 45 seconds allows. */
 const LONG = 120;
 
-let opened: (() => unknown)[] = [];
+let stage: HostStage | null = null;
 
 afterEach(async () => {
-  for (const end of opened.toReversed()) await end();
-  opened = [];
+  await stage?.close();
+  stage = null;
 });
 
-/** A list with pages of `hosts`, and further hosts beside it; null where this user may not have names of its own. */
-async function open(
-  hosts: readonly HostSpec[],
-  { products, unlisted = [] }: { products?: Config; unlisted?: readonly HostSpec[] } = {},
-): Promise<{ world: HostWorld; fleet: Fleet } | null> {
-  const world = await openHostWorld({ hosts: [...hosts, ...unlisted] });
-  opened.push(() => world.close());
-  const namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-  if (namespace === null) return null;
-  opened.push(() => namespace.remove());
-  const fleet = await makeHostFleet({
-    world,
-    hosts,
+/** Null where this user may not have names of its own. */
+const open = (
+  options: Pick<HostStageOptions, 'hosts' | 'unlisted'>,
+  products: Config = {},
+): Promise<HostStage | null> =>
+  openHostStage({
+    ...options,
     engine: 'sqlite',
-    prefix: namespace.prefix,
     config: {
       site: { interval: `${INTERVAL_MS}ms`, pages_at_once: 4 },
-      ...(products !== undefined && { products }),
+      products,
       run: { deadline: '45s', min_instances: 2 },
     },
   });
-  opened.push(() => fleet.remove());
-  return { world, fleet };
-}
 
 it('is continued by the next night, and tried again', async (context) => {
   const hosts: HostSpec[] = [
     { name: 'long.test', pages: LONG },
     { name: 'closed.test', pages: 2, robots: { status: 503 } },
   ];
-  const stage = await open(hosts, { products: { recrawl: { base: '30d' } } });
+  stage = await open({ hosts }, { recrawl: { base: '30d' } });
   if (stage === null) return context.skip('no mount namespace for this user');
   const { world, fleet } = stage;
   const stored = async (): Promise<number> => (await fleet.query('select product_id from product_snapshots')).length;
@@ -85,7 +73,8 @@ it('is loaded from the bucket when the database has lost it, with the records th
     robots: { redirectTo: `http://${to}:{port}/robots.txt` },
     behaviour: { redirectTo: `http://${to}:{port}{path}` },
   });
-  const stage = await open([{ name: 'here.test', pages: 5 }, moved('old.test', 'newer.test')], {
+  stage = await open({
+    hosts: [{ name: 'here.test', pages: 5 }, moved('old.test', 'newer.test')],
     unlisted: [moved('newer.test', 'newest.test'), { name: 'newest.test', pages: 4 }],
   });
   if (stage === null) return context.skip('no mount namespace for this user');

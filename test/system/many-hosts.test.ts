@@ -1,11 +1,8 @@
 /** A run over many hosts, against a world with a ledger of its own. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type HostSpec, expectedPage, pathsOf } from '../support/sites/host-spec.ts';
-import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
-import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
 import { eachEngine } from '../support/mariadb/database.ts';
-import type { Fleet } from './fleet.ts';
-import { makeHostFleet } from './host-fleet.ts';
+import { type HostStage, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
 
@@ -60,33 +57,25 @@ const UNLISTED: readonly HostSpec[] = [
 
 describe('a run over many hosts', () => {
   eachEngine('in the sandbox', (_, engine) => {
-    let world: HostWorld;
-    let namespace: HostsNamespace | null;
-    let fleet: Fleet;
+    let stage: HostStage | null;
 
     beforeEach(async () => {
-      world = await openHostWorld({ hosts: [...HOSTS, ...UNLISTED] });
-      namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-      fleet = await makeHostFleet({
-        world,
+      stage = await openHostStage({
         hosts: HOSTS,
-        others: [['none', 'ftp://old.example/']],
+        unlisted: UNLISTED,
+        others: () => [['none', 'ftp://old.example/']],
         engine,
-        ...(namespace === null ? {} : { prefix: namespace.prefix }),
         config: {
           site: { interval: `${INTERVAL_MS}ms`, timeout: '4s', ban: { cool_down: '5s' } },
           run: { deadline: '90s', min_instances: 3 },
         },
       });
     });
-    afterEach(async () => {
-      await fleet?.remove();
-      await world?.close();
-      namespace?.remove();
-    });
+    afterEach(() => stage?.close());
 
     it('asks each host politely, and stores what can be reached', async (context) => {
-      if (namespace === null) return context.skip('no mount namespace for this user');
+      if (stage === null) return context.skip('no mount namespace for this user');
+      const { world, fleet } = stage;
       const { exitCode, report, stderr } = await fleet.dryRun();
       const ledger = await world.ledger();
       const seen = JSON.stringify(report.reasons);

@@ -3,11 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CONTACT_MAPPING, expectedContact, expectedPage, type HostSpec, pathsOf } from '../support/sites/host-spec.ts';
-import { type HostWorld, openHostWorld } from '../support/sites/host-world.ts';
-import { type HostsNamespace, underHostsFile } from '../support/sites/under-hosts-file.ts';
 import { eachEngine } from '../support/mariadb/database.ts';
-import type { Fleet } from './fleet.ts';
-import { makeHostFleet } from './host-fleet.ts';
+import { type HostStage, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
 const DELAY_MS = 1_500;
@@ -65,19 +62,13 @@ function expectedRow({ name }: HostSpec, path: string): Record<string, unknown> 
 
 describe('records with pages of their own hosts', () => {
   eachEngine('in the sandbox', (_, engine) => {
-    let world: HostWorld;
-    let namespace: HostsNamespace | null;
-    let fleet: Fleet;
+    let stage: HostStage | null;
 
     beforeEach(async () => {
-      world = await openHostWorld({ hosts: HOSTS });
-      namespace = underHostsFile(world.hostsFile(), world.resolvConf());
-      fleet = await makeHostFleet({
-        world,
+      stage = await openHostStage({
         hosts: HOSTS,
-        others: [['unmapped', world.url('bare.test', '/about')]],
+        others: (world) => [['unmapped', world.url('bare.test', '/about')]],
         engine,
-        ...(namespace === null ? {} : { prefix: namespace.prefix }),
         config: {
           site: {
             interval: `${INTERVAL_MS}ms`,
@@ -89,16 +80,13 @@ describe('records with pages of their own hosts', () => {
         },
       });
       const others = Array.from({ length: 20_000 }, (_, i) => `www${i}.example`);
-      writeFileSync(join(fleet.dir, 'top.txt'), [...others, 'big.test', '/old/'].join('\n'));
+      if (stage) writeFileSync(join(stage.fleet.dir, 'top.txt'), [...others, 'big.test', '/old/'].join('\n'));
     });
-    afterEach(async () => {
-      await fleet?.remove();
-      await world?.close();
-      namespace?.remove();
-    });
+    afterEach(() => stage?.close());
 
     it('have the values of them, each asked for in the pace and under the rules of its host', async (context) => {
-      if (namespace === null) return context.skip('no mount namespace for this user');
+      if (stage === null) return context.skip('no mount namespace for this user');
+      const { world, fleet } = stage;
       const plan = await fleet.run('plan', '--dry-run');
       expect(plan.stdout, plan.stderr).toContain(
         'left alone    3 by site.follow.deny, 1 that no section of the mapping reads',
