@@ -1,10 +1,7 @@
 /** The note with the run when its crawl ends, and why products were left without an outcome then. Pure. */
-import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import { FAILURE_REASONS, type FailureReason, type OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import { FAILURE_REASONS, type FailureReason } from '../../../shared/domain/outcome.ts';
 import { LOSS } from './slot-attempts.ts';
-import type { InstanceRecord } from '../model/stores.ts';
-
-type Settled = EpochId & OutcomeCounts;
+import type { InstanceRecord, PartRecord } from '../model/stores.ts';
 
 type Noted = { reason: string | null };
 
@@ -29,23 +26,23 @@ const wordsOf = ({ reason }: Noted): string[] => reason?.split(' ') ?? [];
 
 /**
  * The reason for the `open` products themselves: `upload` when they had all been crawled by the deadline, but their
- * instances could not bring the results to the bucket. `settled` has what reached the ledger.
+ * instances could not bring the results to the bucket. Some of those in `loaded` parts settle nothing: their products
+ * go on at another host.
  */
 export function openReason(
   rest: FailureReason,
   open: number,
   instances: readonly Pick<InstanceRecord, 'slot' | 'epoch' | 'reason' | 'progress'>[],
-  settled: readonly Settled[],
+  loaded: readonly Pick<PartRecord, 'slot' | 'epoch' | 'products'>[],
 ): FailureReason {
   if (rest !== 'deadline') return rest;
   let stuck = 0;
   for (const { slot, epoch, reason, progress } of instances) {
     // Products of an instance that was lost earlier went to others.
     if (progress === null || (reason !== null && reason !== LOSS.overdue)) continue;
-    const arrived = settled.find((s) => s.slot === slot && s.epoch === epoch);
-    stuck += Math.max(0, total(progress) - (arrived ? total(arrived) : 0));
+    const own = loaded.filter((part) => part.slot === slot && part.epoch === epoch);
+    const arrived = own.reduce((sum, { products }) => sum + products, 0);
+    stuck += Math.max(0, progress.stored + progress.gone + progress.failed - arrived);
   }
   return open > 0 && stuck >= open ? 'upload' : rest;
 }
-
-const total = ({ stored, gone, failed }: OutcomeCounts): number => stored + gone + failed;

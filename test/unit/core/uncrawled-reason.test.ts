@@ -10,7 +10,7 @@ import { anInstance } from './builders.ts';
 
 const crawled = (slot: number, stored: number, reason: string | null = null) =>
   anInstance(slot, { reason, progress: { ...NO_PROGRESS, assigned: 10, stored } });
-const arrived = (slot: number, stored: number) => ({ slot, epoch: 1, stored, gone: 0, failed: 0 });
+const arrived = (slot: number, products: number) => ({ slot, epoch: 1, products });
 
 describe('uncrawled products', () => {
   it('have the reason why the crawl ended', () => {
@@ -29,12 +29,13 @@ describe('uncrawled products', () => {
 
   it.each<[string, number, [ReturnType<typeof crawled>[], ReturnType<typeof arrived>[]], string]>([
     ['all were crawled and no result has arrived', 20, [[crawled(0, 10), crawled(1, 10)], []], 'upload'],
-    ['some results have arrived', 6, [[crawled(0, 10, 'overdue')], [arrived(0, 4)]], 'upload'],
+    ['some results have arrived', 6, [[crawled(0, 10, 'overdue')], [arrived(0, 3), arrived(0, 1)]], 'upload'],
+    ['what has arrived left products open', 6, [[crawled(0, 10)], [arrived(0, 4), arrived(0, 6)]], 'deadline'],
     ['one was not crawled', 11, [[crawled(0, 10)], []], 'deadline'],
     ['the instance was lost', 10, [[crawled(0, 10, 'heartbeat-lost')], []], 'deadline'],
     ['all results have arrived', 5, [[crawled(0, 5)], [arrived(0, 5)]], 'deadline'],
     ['none is left', 0, [[crawled(0, 10)], [arrived(0, 10)]], 'deadline'],
-  ])('fail at the deadline: %s', (_what, open, [instances, settled], reason) => {
-    expect(openReason('deadline', open, instances, settled)).toBe(reason);
+  ])('fail at the deadline: %s', (_what, open, [instances, loaded], reason) => {
+    expect(openReason('deadline', open, instances, loaded)).toBe(reason);
   });
 });

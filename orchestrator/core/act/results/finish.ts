@@ -61,7 +61,8 @@ export async function publishRun(core: FinishCore): Promise<void> {
   const instances = await core.fleet.instances();
   const before = await core.work.outcomes();
   const { open } = before;
-  const reason = open > 0 ? openReason(rest, open, instances, await core.work.outcomesBySlot()) : rest;
+  const loaded = open > 0 ? await core.results.parts({ state: 'loaded' }) : [];
+  const reason = openReason(rest, open, instances, loaded);
   const failed = await core.work.failRest(reason);
   // An outcome never changes, and each count reads every product of the run.
   const outcomes = open === 0 && failed === 0 ? before : await core.work.outcomes();
