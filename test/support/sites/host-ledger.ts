@@ -34,6 +34,8 @@ function smallestGap(startsMs: readonly number[]): number | null {
 export class HostLedger {
   /** In order of arrival. */
   readonly requests: readonly HostRequest[];
+  /** By registrable domain; made when they are first looked for. */
+  #byGroup: ReadonlyMap<string, HostRequest[]> | null = null;
 
   constructor(requests: readonly HostRequest[]) {
     this.requests = requests;
@@ -41,7 +43,7 @@ export class HostLedger {
 
   /** The hosts that were asked, by registrable domain. */
   groups(): string[] {
-    return [...new Set(this.requests.map(groupOf))];
+    return [...this.#groups().keys()];
   }
 
   requestsOf(host: string): HostRequest[] {
@@ -103,8 +105,12 @@ export class HostLedger {
     );
   }
 
+  #groups(): ReadonlyMap<string, HostRequest[]> {
+    return (this.#byGroup ??= Map.groupBy(this.requests, groupOf));
+  }
+
   #ofGroup(group: string): HostRequest[] {
-    return this.requests.filter((request) => groupOf(request) === group);
+    return this.#groups().get(group) ?? [];
   }
 
   #at(address: string, from: string | undefined): HostRequest[] {
