@@ -33,7 +33,7 @@ describe('what hosts are paced together by', () => {
     ['https://www.co.uk/', 'www.co.uk'],
     ['http://127.0.0.1:8080/', '127.0.0.1'],
     ['http://[::1]/', '[::1]'],
-    ['http://localhost.:3000/', 'localhost.'],
+    ['http://localhost.:3000/', 'localhost'],
   ])('each name by itself: %s: %s', (url, key) => {
     const host = hostGroupOf(new URL(url), 'host');
     expect(host).toBe(key);
