@@ -23,7 +23,7 @@ afterEach(async () => {
 /** Null where this user may not have names of its own. */
 const open = (
   options: Pick<HostStageOptions, 'hosts' | 'unlisted'>,
-  products: Config = {},
+  { deadline, products = {} }: { deadline: string; products?: Config },
 ): Promise<HostStage | null> =>
   openHostStage({
     ...options,
@@ -31,7 +31,7 @@ const open = (
     config: {
       site: { interval: `${INTERVAL_MS}ms`, pages_at_once: 4 },
       products,
-      run: { deadline: '45s', min_instances: 2 },
+      run: { deadline, min_instances: 2 },
     },
   });
 
@@ -40,7 +40,7 @@ it('is continued by the next night, and tried again', async (context) => {
     { name: 'long.test', pages: LONG },
     { name: 'closed.test', pages: 2, robots: { status: 503 } },
   ];
-  stage = await open({ hosts }, { recrawl: { base: '30d' } });
+  stage = await open({ hosts }, { deadline: '45s', products: { recrawl: { base: '30d' } } });
   if (stage === null) return context.skip('no mount namespace for this user');
   const { world, fleet } = stage;
   const stored = async (): Promise<number> => (await fleet.query('select product_id from product_snapshots')).length;
@@ -73,10 +73,13 @@ it('is loaded from the bucket when the database has lost it, with the records th
     robots: { redirectTo: `http://${to}:{port}/robots.txt` },
     behaviour: { redirectTo: `http://${to}:{port}{path}` },
   });
-  stage = await open({
-    hosts: [{ name: 'here.test', pages: 5 }, moved('old.test', 'newer.test')],
-    unlisted: [moved('newer.test', 'newest.test'), { name: 'newest.test', pages: 4 }],
-  });
+  stage = await open(
+    {
+      hosts: [{ name: 'here.test', pages: 5 }, moved('old.test', 'newer.test')],
+      unlisted: [moved('newer.test', 'newest.test'), { name: 'newest.test', pages: 4 }],
+    },
+    { deadline: '90s' },
+  );
   if (stage === null) return context.skip('no mount namespace for this user');
   const { fleet } = stage;
   const rows = (): Promise<unknown> =>

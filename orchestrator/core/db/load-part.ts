@@ -211,7 +211,9 @@ async function lockRenumbered(
       trx(ITEMS)
         .where({ run_id: runId, outcome: null })
         .where('n', '>', from)
-        .where((is) => is.whereIn('moved_to', urls).orWhere((own) => own.whereNull('moved_to').whereIn('path', urls)))
+        .where((is) => {
+          void is.whereIn('moved_to', urls).orWhere((own) => void own.whereNull('moved_to').whereIn('path', urls));
+        })
         .orderBy('n')
         .forUpdate()
         .select(...ITEM_COLUMNS, 'moves')
