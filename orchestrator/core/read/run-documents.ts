@@ -56,7 +56,7 @@ export function summaryOf(run: RunRecord) {
   const report = reportOf(run);
   return {
     run: run.id,
-    /** The shop's hosts. */
+    /** The shop's hosts; none: `site.hosts: any`. */
     hosts: hostsOf(run.settings.site.productUrl),
     table: run.settings.results.table,
     state: run.phase,

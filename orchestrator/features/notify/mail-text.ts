@@ -30,11 +30,14 @@ const section = (title: string, text: string): string => (text === '' ? '' : `${
 const moreOf = (reasons: number): string =>
   reasons === 0 ? '' : `${reasons} more ${reasons === 1 ? 'reason' : 'reasons'}: see the command below`;
 
-function subjectOf({ event, kinds, exit, products, dryRun, schedule, hosts }: Notice): string {
+function subjectOf(notice: Notice): string {
+  const { event, kinds, exit, products, dryRun, schedule } = notice;
   const rows = products === null ? '' : `, ${products.stored} of ${products.planned} products stored`;
   const what = event === 'ended' ? (exit ?? 'ended') + rows : event === 'alarm' ? kinds.join(', ') : event;
-  return `${dryRun ? 'DRY-RUN ' : ''}crawlfleet ${schedule} (${hosts.join(', ')}): ${what}`;
+  return `${dryRun ? 'DRY-RUN ' : ''}crawlfleet ${schedule} (${shopOf(notice)}): ${what}`;
 }
+
+const shopOf = ({ hosts }: Notice): string => (hosts.length === 0 ? 'any hosts' : hosts.join(', '));
 
 function renderBans({ bans, timezone }: Notice): string {
   if (bans === undefined) return '';
@@ -50,7 +53,7 @@ function renderDetails(notice: Notice): string {
   const counts =
     products && `${products.planned}: ${products.stored} stored, ${products.gone} gone, ${products.failed} failed`;
   const facts: [string, string | null][] = [
-    ['Shop', notice.hosts.join(', ')],
+    ['Shop', shopOf(notice)],
     ['Table', notice.table],
     ['Products', counts],
     ['Cost', cost === null ? null : `$${cost.toFixed(2)}`],

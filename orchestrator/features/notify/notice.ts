@@ -64,7 +64,7 @@ export interface Sender {
   timezone: string;
   /** A target gets notices of dry runs only where it has asked for them; their `text` begins with `DRY-RUN`. */
   dryRun: boolean;
-  /** The hosts of the shop. */
+  /** The hosts of the shop; none: `site.hosts: any`. */
   hosts: readonly string[];
   /** The result table. */
   table: string;

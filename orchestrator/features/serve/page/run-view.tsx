@@ -102,7 +102,7 @@ export function RunPage({
   return (
     <>
       <header class="run-head">
-        <h1>{run.hosts.join(', ')}</h1>
+        <h1>{run.hosts.length === 0 ? 'Any hosts' : run.hosts.join(', ')}</h1>
         <Pill tone={toneOf(run)}>
           {run.state}
           {run.exitCode !== null && `, exit ${run.exitCode}`}

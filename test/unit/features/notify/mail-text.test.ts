@@ -107,6 +107,12 @@ describe('the mail of a notice', () => {
     expect(mailOf(testNotice(SENDER)).subject).toMatch(/: test$/);
   });
 
+  it('names no shop where records are at any hosts', () => {
+    const { subject, text } = mailOf(testNotice({ ...SENDER, hosts: [] }));
+    expect(subject).toContain('nightly (any hosts)');
+    expect(text).toMatch(/^Shop +any hosts$/m);
+  });
+
   it('escapes what could pass for a line of ours', () => {
     const times = { dueAtMs: null, startedAtMs: null, endedAtMs: null };
     const { text } = mailOf(endedNotice({ ...NO_RESULT, exitCode: 1, reason: 'a\u001b[2Jb' }, times, SENDER));
