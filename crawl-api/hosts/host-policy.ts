@@ -169,13 +169,17 @@ export class HostPolicy implements DomainPolicy {
     return String(answer.status ?? 'network');
   }
 
-  noteTry(page: PageResult, url: string): void {
-    const { queue } = this.#parts;
+  noteTry(page: PageResult, url: string): boolean {
+    const { queue, network } = this.#parts;
     const origin = this.#originOf(url);
-    if (page.kind === 'failed' && page.reply === null && isSilence(page)) return this.#noteSilence(origin, page.detail);
+    if (page.kind === 'failed' && page.reply === null && isSilence(page)) {
+      this.#noteSilence(origin, page.detail);
+      return !network.isDown;
+    }
     this.#noteAnswer(origin);
     this.#misses.delete(origin);
     queue.tally.noteTry(page, false);
+    return true;
   }
 
   /** The host does not answer whose robots.txt holds here. */

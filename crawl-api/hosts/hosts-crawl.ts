@@ -71,7 +71,7 @@ export class HostsCrawl implements Crawl {
   readonly #size: number;
   readonly #ending: CrawlEnding;
   readonly #refusals: HostRefusals;
-  readonly #network = new NetworkWatch();
+  readonly #network: NetworkWatch;
   readonly #doubt = new AddressDoubt();
   readonly #turns = new AddressTurns();
   readonly #changed = new SignalFlag();
@@ -98,6 +98,7 @@ export class HostsCrawl implements Crawl {
     this.#size = site.pagesAtOnce ?? 1;
     this.#places = new Places(this.#size);
     this.#ending = new CrawlEnding(queue, clock);
+    this.#network = new NetworkWatch(() => queue.isSealed && this.#unopened.first === undefined);
     this.#refusals = new HostRefusals({
       queue,
       clock,

@@ -11,18 +11,28 @@ const WAS_ALIVE = 4;
 const WAS_NEVER_HEARD = 1;
 
 export class NetworkWatch {
+  readonly #isLast: () => boolean;
   /** The hosts that have fallen silent since any host answered. */
   readonly #silent = new Set<number>();
   #evidence = 0;
+  /** How much of it is of hosts that have answered before. */
+  #certain = 0;
 
+  /** @param isLast no host is left that was never asked, and none will come: no further one can be lost */
+  constructor(isLast: () => boolean) {
+    this.#isLast = isLast;
+  }
+
+  /** Of the last hosts of a night those that were never heard may well be dead, all of them. */
   get isDown(): boolean {
-    return this.#evidence >= ENOUGH;
+    return this.#evidence >= ENOUGH && (this.#certain >= ENOUGH || !this.#isLast());
   }
 
   /** A host has answered, whatever it has said. */
   answered(): void {
     this.#silent.clear();
     this.#evidence = 0;
+    this.#certain = 0;
   }
 
   /**
@@ -30,8 +40,9 @@ export class NetworkWatch {
    * new. At the end of a night dead hosts are all that is left.
    */
   silent(domain: number, wasAlive: boolean): void {
-    if (this.isDown || this.#silent.has(domain)) return;
+    if (this.#silent.has(domain)) return;
     this.#silent.add(domain);
     this.#evidence += wasAlive ? WAS_ALIVE : WAS_NEVER_HEARD;
+    if (wasAlive) this.#certain += WAS_ALIVE;
   }
 }

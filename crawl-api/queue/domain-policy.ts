@@ -34,8 +34,8 @@ export interface DomainPolicy {
   read(robotsUrl: string, work: AbortSignal): Promise<string>;
   /** Asks when no other request is under way to the address of this URL. */
   atAddress<T>(url: string, work: AbortSignal, ask: () => Promise<T>): Promise<T>;
-  /** A request for this URL has ended. */
-  noteTry(page: PageResult, url: string): void;
+  /** A request for this URL has ended. False: that says nothing about the page, which is asked for again later. */
+  noteTry(page: PageResult, url: string): boolean;
   /** Where a product goes on whose page redirects there; null: nowhere. */
   moveOf(to: string): Move | null;
   /** Where a product goes on that robots.txt does not allow here; null: nowhere. */
@@ -71,7 +71,10 @@ export const siteDomain = (parts: SiteDomainParts): DomainPolicy => {
     read: () => Promise.resolve(''),
     // Its pace is that of the address.
     atAddress: (_, __, ask) => ask(),
-    noteTry: (page) => queue.tally.noteTry(page),
+    noteTry: (page) => {
+      queue.tally.noteTry(page);
+      return true;
+    },
     moveOf: () => null,
     moveUnder: () => null,
     foreignRobots: () => null,

@@ -248,7 +248,7 @@ export class Pages {
     // It says nothing about the page: the request is sent again, in a turn of its own.
     if (page.kind === 'failed' && page.unread && mayRepeat) return 'unread';
     const { queue, rules, policy } = this.#parts;
-    policy.noteTry(page, url);
+    if (!policy.noteTry(page, url)) return NOT_NOW;
     request.trail.keep(page.reply?.cookies);
     const judgement = policy.review(judge(toSeenPage(page), request, rules), page, url);
     queue.tally.noteJudgement(judgement.kind);

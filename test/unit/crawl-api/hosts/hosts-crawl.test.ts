@@ -318,6 +318,41 @@ describe('the crawl of many hosts', () => {
     expect(scene.queue.progress(null).unavailable).toBe(0);
   });
 
+  it('does not wait for the network when hosts that never answered are all that is left of a night', async () => {
+    const scene = await openHostScene({
+      rules: (url) => (url.includes('dead') ? 'silence' : undefined),
+      pagesAtOnce: 32,
+    });
+    const alive = Array.from({ length: 40 }, (_, i) => `h${i}.example`);
+    const dead = Array.from({ length: 70 }, (_, i) => `dead${i}.example`);
+    await scene.give([...alive, ...dead].map((host) => page(host, 'p')));
+    await scene.run(HOUR / 4);
+    // More may come, and would be lost as well.
+    expect(scene.problem()).toContain('no host answers');
+    await scene.follow({ sealed: true });
+    await scene.run(HOUR / 2);
+    expect(scene.problem()).toBeNull();
+    expect(Object.values(scene.outcomes()).sort()).toEqual([
+      ...dead.map(() => 'network'),
+      ...alive.map(() => 'stored'),
+    ]);
+  });
+
+  it('waits for the network also at the end of a night, when hosts that have answered do so no more', async () => {
+    let isDown = false;
+    const scene = await openHostScene({ world: (url) => (isDown ? 'silence' : fine(url)), pagesAtOnce: 8 });
+    const hosts = Array.from({ length: 8 }, (_, i) => `h${i}.example`);
+    const pages = ['1', '2', '3'].flatMap((name) => hosts.map((host) => page(host, name)));
+    await scene.give(pages, { sealed: true });
+    await scene.run(2_000);
+    isDown = true;
+    await scene.run(HOUR / 2);
+    expect(scene.problem()).toContain('no host answers');
+    isDown = false;
+    await scene.run(HOUR / 2);
+    expect(Object.values(scene.outcomes())).toEqual(pages.map(() => 'stored'));
+  });
+
   it('lets a host rest that refuses, tries once more, and then gives up', async () => {
     const scene = await openHostScene({ world: (url) => (url.includes('bad.example') ? refused(403) : fine(url)) });
     await scene.give([...['1', '2', '3', '4'].map((name) => page('bad.example', name)), page('a.example', '1')]);
