@@ -199,6 +199,8 @@ async function* readSqlite(address: SqliteAddress, query: string, columns: Colum
     });
   }
   try {
+    // Each page is read once: the driver's default of 16 MB would stay in memory beside the list.
+    connection.pragma('cache_size = -2000');
     const statement = connection.prepare(query);
     if (!statement.reader) throw noRows();
     const names = statement.columns().map(({ name }) => name);
