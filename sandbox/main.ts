@@ -33,9 +33,17 @@ async function end(why: string): Promise<void> {
   process.exit(how === 'late' ? 1 : 0);
 }
 
-/** What an image would provide: the programs on the search path, and the browser that the user named. */
-function imageEnvironment({ PATH, CRAWLFLEET_CHROMIUM }: NodeJS.ProcessEnv): Record<string, string> {
-  return { PATH: PATH ?? '', ...(CRAWLFLEET_CHROMIUM ? { CRAWLFLEET_CHROMIUM } : {}) };
+/**
+ * What an image would provide: the programs on the search path, and the browser that the user named. Besides, options
+ * of the instances' Node (CRAWLFLEET_INSTANCE_NODE_OPTIONS), to measure in their processes.
+ */
+function imageEnvironment({ PATH, CRAWLFLEET_CHROMIUM, ...more }: NodeJS.ProcessEnv): Record<string, string> {
+  const nodeOptions = more.CRAWLFLEET_INSTANCE_NODE_OPTIONS;
+  return {
+    PATH: PATH ?? '',
+    ...(CRAWLFLEET_CHROMIUM ? { CRAWLFLEET_CHROMIUM } : {}),
+    ...(nodeOptions ? { NODE_OPTIONS: nodeOptions } : {}),
+  };
 }
 
 async function main(): Promise<void> {

@@ -1,5 +1,7 @@
 /** A run over 2,000 foreign hosts, 15 % of which never answer, all of it on the same two cores. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { type HostSpec, pathsOf } from '../../test/support/sites/host-spec.ts';
+import { tempDir } from '../../test/support/temp-dir.ts';
 import { openHostStage } from '../../test/system/host-fleet.ts';
 import { type Bench, type BenchResult } from '../frame.ts';
 import { RUN_LIMIT_MS, watchRun } from '../watch-run.ts';
@@ -23,8 +25,11 @@ const hostOf = (i: number): HostSpec => {
 
 async function run(): Promise<BenchResult> {
   const hosts = Array.from({ length: HOSTS }, (_, i) => hostOf(i));
+  const times = tempDir('crawlfleet-journal-');
+  const measure = new URL(`journal-times.mjs?folder=${times.path}`, import.meta.url).href;
   const stage = await openHostStage({
     hosts,
+    environment: () => ({ CRAWLFLEET_INSTANCE_NODE_OPTIONS: `--import=${measure}` }),
     engine: 'sqlite',
     config: {
       site: { interval: `${INTERVAL_MS}ms`, pages_at_once: PLACES, timeout: '30s' },
@@ -44,6 +49,10 @@ async function run(): Promise<BenchResult> {
     const all = ledger.requests.filter(({ status }) => status === 200).map(({ atMs }) => atMs);
     const { groups } = { groups: ledger.groups() };
     const gaps = groups.flatMap((group) => ledger.smallestGapOf(group) ?? []);
+    const syncs = readdirSync(times.path).flatMap((name) =>
+      readFileSync(times.file(name), 'utf8').split('\n').filter(Boolean).map(Number),
+    );
+    const journalP99Ms = syncs.toSorted((a, b) => a - b)[Math.floor(syncs.length * 0.99)] ?? Infinity;
     const figures = {
       records,
       reachable,
@@ -57,20 +66,24 @@ async function run(): Promise<BenchResult> {
       mainServerCpuS: watched.cpuMs / 1_000,
       mainServerMaxRssMb: watched.mainServerRssBytes / 1e6,
       instanceMaxRssMb: watched.instanceRssBytes / 1e6,
+      journalSyncs: syncs.length,
+      journalP99Ms,
       verify: (await fleet.run('verify', '--json')).exitCode ?? -1,
     };
     return {
-      about: `${HOSTS} hosts with ${records} records, 15 % of the hosts never answer; ${INSTANCES} instances with ${PLACES} places each, ${INTERVAL_MS / 1_000} s between requests to one host. Instances, world, sandbox, main server and SQLite are processes on the same two cores. Requests count robots.txt, pages do not.`,
+      about: `${HOSTS} hosts with ${records} records, 15 % of the hosts never answer; ${INSTANCES} instances with ${PLACES} places each, ${INTERVAL_MS / 1_000} s between requests to one host. Instances, world, sandbox, main server and SQLite are processes on the same two cores. Requests count robots.txt, pages do not. The time of a journal's fdatasync is measured within the instances, from the call to its end.`,
       rows: [{ name: 'run', figures }],
       ratios: [
         { name: 'stored / reachable', value: figures.stored / reachable, target: '1' },
         { name: 'pages/s in the best minute / 40', value: figures.pagesPerSecondBestMinute / 40, target: 'at least 1' },
         { name: 'smallest gap / interval', value: figures.smallestGapMs / INTERVAL_MS, target: 'at least 1' },
+        { name: 'journal: 99th percentile / 100 ms', value: journalP99Ms / 100, target: 'at most 1' },
         { name: 'RSS of an instance / 200 MB', value: watched.instanceRssBytes / 200e6, target: 'at most 1' },
       ],
     };
   } finally {
     await stage.close();
+    times.remove();
   }
 }
 
