@@ -121,7 +121,7 @@ describe('a run over many hosts', { timeout: 300_000 }, () => {
       unlisted: hosts.unlisted,
       engine,
       sandbox: async (prefix) => (sandbox = await startSandbox({ allowBundles: [sha256], prefix })),
-      timeoutMs: of === MANY ? MANY_LIMIT_MS - 10_000 : 230_000,
+      timeoutMs: of === MANY ? MANY_LIMIT_MS - 10_000 : 290_000,
       config: {
         site: {
           interval: `${INTERVAL_MS}ms`,
