@@ -417,7 +417,7 @@ export class HostsCrawl implements Crawl {
     const address = this.#addressOf(host, url) ?? (await this.#places.away(found));
     if (host.turn !== address) {
       this.#endTurn(host);
-      // Who is alone must not wait for who waits until it has ended.
+      // The other visits wait until this one has ended, and one of them may have the turn at the address.
       if (this.#places.isAlone(host.domain)) await clock.sleep(ADDRESS_GAP_MS, work);
       else if (address !== '') {
         await this.#places.away(() => this.#turns.take(address, clock, work));

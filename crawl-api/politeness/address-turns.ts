@@ -13,7 +13,7 @@ export const ADDRESS_GAP_MS = 1_000;
 export class AddressTurns {
   /** Null while a request is under way. Those that have ended are in the order of their ends. */
   readonly #endedMs = new Map<string, number | null>();
-  /** Who waits for the end of the request under way, in order. */
+  /** The calls that wait for the end of the request under way, in order. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
   /** The addresses that are remembered: those with a request under way, or whose gap was not over at the last end. */
@@ -34,7 +34,7 @@ export class AddressTurns {
     this.#endedMs.set(address, null);
   }
 
-  /** Waits for a turn, which has begun then: in the order of the calls, and before who asks for `waitMs`. */
+  /** Waits for a turn and begins it. Turns are in the order of the calls; `waitMs` offers none meanwhile. */
   async take(address: string, clock: Clock, work: AbortSignal): Promise<void> {
     const ms = this.waitMs(address, clock.monotonic());
     this.#endedMs.set(address, null);

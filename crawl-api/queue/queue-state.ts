@@ -1,7 +1,7 @@
 /**
  * The state that the journal's records add up to: chunks, products, results waiting for upload, parts, orders, the
  * state of the address. Pure: the same records in the same order always give the same state. Only `apply` changes it;
- * but what is of this process alone (news of hosts, origins, the page of the fleet) is changed by those who use it.
+ * but the queue and the crawl change what concerns this process alone: news of hosts, origins, the page of the fleet.
  *
  *   pending ─▶ stored | gone | failed
  *   pending ─▶ postponed            a temporary failure, or the process died: a second try at the end

@@ -457,12 +457,12 @@ function duringRest(ledger: HostLedger, host: string, restMs: number): HostReque
   return first === undefined ? [] : requests.filter(({ atMs }) => atMs > first.atMs && atMs < first.atMs + restMs);
 }
 
-/** From a refusal to the heartbeat that tells of it. */
+/** An owner reports a refusal in a heartbeat at once; a heartbeat after this time has certainly reported it. */
 const TELL_MS = 1_000;
 
 /**
- * Requests after so many refusals without an answer between them. What an owner could not tell the main server any
- * more, the next one cannot know.
+ * Requests after this number of refusals in a row. A refusal that the lost owner did not report does not count, because
+ * the next owner cannot know of it.
  */
 function afterRefusals(
   requests: readonly HostRequest[],

@@ -48,8 +48,8 @@ interface Owned extends EpochId {
 
 /**
  * Those of these hosts that runs of many hosts have, or had so lately that they have to rest, by host. The rows are
- * locked, so that no grant changes them. Whoever asks for a domain competes for all names in it, and whoever asks for a
- * name with the runs that have its domain.
+ * locked, so that no grant changes them. A run that asks for a domain competes for all names in it, and a run that asks
+ * for a name competes with the runs that have its domain.
  */
 export async function claimedHosts(
   trx: Knex.Transaction,
