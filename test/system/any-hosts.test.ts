@@ -1,13 +1,13 @@
 /** `site.hosts: any`: records at many hosts, as `plan` and `simulate` see them; `many-hosts.test.ts` crawls some. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { eachEngine } from '../support/mariadb/database.ts';
+import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { type Fleet, makeFleet } from './fleet.ts';
 
 /** More than an hour allows at a minute for each. */
 const AT_BIG = 100;
 
-eachEngine('records at any hosts', (_, engine) => {
+eachEngineByDay('records at any hosts', (engine) => {
   let fleet: Fleet;
 
   beforeEach(async () => {

@@ -1,7 +1,7 @@
 /** A run over many hosts, against a world with a ledger of its own. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type HostSpec, expectedPage, pathsOf } from '../support/sites/host-spec.ts';
-import { eachEngine } from '../support/mariadb/database.ts';
+import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { type HostStage, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
@@ -56,7 +56,7 @@ const UNLISTED: readonly HostSpec[] = [
 ];
 
 describe('a run over many hosts', () => {
-  eachEngine('in the sandbox', (_, engine) => {
+  eachEngineByDay('in the sandbox', (engine) => {
     let stage: HostStage | null;
 
     beforeEach(async () => {

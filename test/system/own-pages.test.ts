@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CONTACT_MAPPING, expectedContact, expectedPage, type HostSpec, pathsOf } from '../support/sites/host-spec.ts';
-import { eachEngine } from '../support/mariadb/database.ts';
+import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { type HostStage, openHostStage } from './host-fleet.ts';
 
 const INTERVAL_MS = 500;
@@ -61,7 +61,7 @@ function expectedRow({ name }: HostSpec, path: string): Record<string, unknown> 
 }
 
 describe('records with pages of their own hosts', () => {
-  eachEngine('in the sandbox', (_, engine) => {
+  eachEngineByDay('in the sandbox', (engine) => {
     let stage: HostStage | null;
 
     beforeEach(async () => {

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { eachEngine } from '../support/mariadb/database.ts';
+import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { runCommand, waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
 import { slugPath } from '../support/shop/slugs.ts';
@@ -18,7 +18,7 @@ const hostOf = (i: number): number => (i % 4 === 3 ? 1 : 0);
 /** Answers 500 in the first run. */
 const BROKEN = IDS[9]!;
 
-eachEngine('products with URLs of their own', (_, engine) => {
+eachEngineByDay('products with URLs of their own', (engine) => {
   let shops: Shop[];
   let fleet: Fleet;
   let urls: Map<string, string>;
