@@ -3,7 +3,9 @@
 // the rest: then the one installed by `npm ci` (the npm package `node`) takes over.
 import { spawn } from 'node:child_process';
 import { constants, existsSync, readFileSync, readlinkSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import module from 'node:module';
+import { homedir } from 'node:os';
+import { dirname, extname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Required by undici; running TypeScript directly needs 22.18. */
@@ -105,6 +107,21 @@ function endWithNpm() {
   timer.unref();
 }
 
+/**
+ * Keeps what V8 has compiled from one start to the next: a start takes less time, and 40 MB less memory, which V8 needs
+ * to compile the EC2 client. In the user's own folder, because who can write there can run code as this user. Without
+ * such a folder the program starts as it did the first time.
+ */
+function keepCompiled() {
+  try {
+    const { XDG_CACHE_HOME } = process.env;
+    const folder = XDG_CACHE_HOME && isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache');
+    if (isAbsolute(folder)) module.enableCompileCache(join(folder, 'crawlfleet'));
+  } catch {
+    // A user ID without an entry in /etc/passwd has no home.
+  }
+}
+
 async function start() {
   const source = new URL('../orchestrator/main.ts', import.meta.url);
   const built = new URL('../dist/orchestrator/main.js', import.meta.url);
@@ -112,7 +129,11 @@ async function start() {
   const inPackage = fileURLToPath(import.meta.url)
     .split(/[\\/]/)
     .includes('node_modules');
-  await import((inPackage || !existsSync(source) ? built : source).href);
+  const program = inPackage || !existsSync(source) ? built : source;
+  // Before the rest is compiled: V8 rejects what it has kept under other flags.
+  await import(new URL(`cli/heap-limits${extname(program.pathname)}`, program).href);
+  keepCompiled();
+  await import(program.href);
 }
 
 if (isUnderNohup()) {

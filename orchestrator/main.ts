@@ -1,5 +1,4 @@
 /** The command line: parses arguments, calls the command, turns its result into an exit code. */
-import './cli/heap-limits.ts';
 import { CommanderError } from 'commander';
 import { EXIT } from '../shared/domain/exit-codes.ts';
 import { outliveOutput } from './cli/closed-output.ts';
