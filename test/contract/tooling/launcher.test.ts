@@ -1,10 +1,11 @@
 /** bin/orchestrator.js on new and old versions of Node, in a checkout and as an installed package. */
 import { randomUUID } from 'node:crypto';
-import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
+  type CommandResult,
   findLeftovers,
   killLeftovers,
   MARKER_VARIABLE,
@@ -41,6 +42,7 @@ function put(name: string, text: string): void {
 function makePackage(at: string, entry: string, program: string): string {
   put(`${at}package.json`, '{"type":"module"}');
   put(`${at}${entry}`, program);
+  put(`${at}${dirname(entry)}/cli/heap-limits${extname(entry)}`, '');
   mkdirSync(folder.file(`${at}bin`), { recursive: true });
   copyFileSync(LAUNCHER, folder.file(`${at}bin/orchestrator.js`));
   return folder.file(`${at}bin/orchestrator.js`);
@@ -76,6 +78,32 @@ it('runs the built JavaScript of an installed package, even with the sources bes
   const launcher = makePackage('node_modules/crawlfleet/', 'dist/orchestrator/main.js', ECHO);
   put('node_modules/crawlfleet/orchestrator/main.ts', 'throw new Error("sources");');
   expect((await runCommand(process.execPath, [launcher])).exitCode).toBe(13);
+});
+
+describe('what it has compiled', () => {
+  const launch = (caches: string): Promise<CommandResult> => {
+    const env = { XDG_CACHE_HOME: caches, NODE_COMPILE_CACHE: undefined };
+    return runCommand(process.execPath, [LAUNCHER, '--version'], { env });
+  };
+
+  const kept = (): [string, number][] =>
+    readdirSync(folder.file('caches/crawlfleet'), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => [name, statSync(join(parentPath, name)).mtimeMs]);
+
+  it('is kept in the folder of the user, and is right for its next start', async () => {
+    expect(await launch(folder.file('caches'))).toMatchObject({ exitCode: 0, stderr: '' });
+    const first = kept();
+    expect(first.length).toBeGreaterThan(100);
+    // Node writes again what V8 rejects, for example because of other flags.
+    expect(await launch(folder.file('caches'))).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(kept()).toEqual(first);
+  });
+
+  it('is not kept where that folder cannot be made', async () => {
+    put('caches', 'a file in its place');
+    expect(await launch(folder.file('caches'))).toMatchObject({ exitCode: 0, stderr: '' });
+  });
 });
 
 it('runs when it is started through a link, as npm installs it', async () => {
