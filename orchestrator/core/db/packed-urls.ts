@@ -12,7 +12,7 @@ const END = 0xff;
 const ORIGIN = /^https?:\/\/[^/]+/;
 /** Bytes of the number of an origin, which a URL begins with. */
 const NUMBER = 3;
-/** Of more origins the URLs are kept whole: the map of so many takes 10 MB, that of a million more than it saves. */
+/** Further origins are stored with each URL: the map of 100,000 takes 10 MB, a larger one more than it saves. */
 const MAX_ORIGINS = 100_000;
 const FIRST_TABLE = 1_024;
 /** IDs of a piece: with URLs of 2,000 bytes at most they take far less than the 4 GB that a place can count. */

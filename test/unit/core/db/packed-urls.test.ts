@@ -16,4 +16,13 @@ describe('URLs outside of the heap', () => {
     expect(ids.filter((id, i) => urls.get(id) !== urlOf(i))).toEqual([]);
     expect([urls.has('商品 7'), urls.has('商品'), urls.get('商品')]).toEqual([true, false, undefined]);
   });
+
+  it('are whole for more origins than are kept apart, with several for an origin, and without any', () => {
+    const urls = new PackedUrls();
+    const added = Array.from({ length: 110_000 }, (_, i) => `https://host-${i}.example/first`);
+    added.push('https://host-0.example:8443/', 'https://host-0.example/second', 'https://host-109999.example/second');
+    added.push('about:blank', 'denied:https://host-0.example/');
+    added.forEach((url, i) => urls.add(`id-${i}`, url));
+    expect(added.filter((url, i) => urls.get(`id-${i}`) !== url)).toEqual([]);
+  });
 });
